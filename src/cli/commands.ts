@@ -1,0 +1,79 @@
+/**
+ * The commands as data. Handlers are loaded when they are called, so that `--help` costs nothing else.
+ */
+import { Effect } from "effect"
+import { Command } from "effect/cli"
+import { chatFlags, runFlags, sessionsFlags } from "./flags.ts"
+
+export const exec = Command.make("exec", runFlags).pipe(
+  Command.withAlias("run"),
+  Command.withDescription(
+    "Turn a task into a verified patch, without asking anything. The repository stays as it is: the work happens in a clone, the checks run on base plus patch, and stdout carries the result as JSON.\n\nExit codes: 0 verified or no change needed, 1 the run ended otherwise, 2 refused before anything ran, 3 an answer was needed, 4 a cap was reached, 130 interrupted."
+  ),
+  Command.withShortDescription("Turn a task into a verified patch, headless"),
+  Command.withExamples([
+    {
+      command: 'looplane exec "Fix the failing test." --check "npm test" --unsafe-local-exec',
+      description: "Work on the repository here, verify with its tests"
+    },
+    {
+      command: 'looplane exec "Fix add()." -C ~/src/app --check auto --setup "npm ci" --allowed-path "src/**" --unsafe-local-exec',
+      description: "Another repository, its own checks, dependencies installed in the clone, edits only under src"
+    },
+    {
+      command: 'looplane exec - --no-check --output text < task.md',
+      description: "Read the prompt from stdin and accept an unverified patch"
+    },
+    {
+      command: 'git apply "$(looplane exec "…" --check "…" --unsafe-local-exec | jq -r .artifacts.patch)"',
+      description: "Take the patch home"
+    }
+  ]),
+  Command.withHandler((input) =>
+    Effect.promise(() => import("./handlers/run.ts")).pipe(
+      Effect.flatMap(({ runTask }) =>
+        runTask(input, { checksRequired: true, print: true, defaultOutput: "json", command: "exec" })
+      )
+    )
+  )
+)
+
+export const sessions = Command.make("sessions", sessionsFlags).pipe(
+  Command.withDescription("List past runs, newest first, or show the events of one. Reads only."),
+  Command.withShortDescription("List and show past runs"),
+  Command.withExamples([
+    { command: "looplane sessions", description: "The last 20 runs" },
+    { command: "looplane sessions -q anthropic", description: "Runs that mention a text" },
+    { command: "looplane sessions --show 0f3c", description: "One run, by the beginning of its id" }
+  ]),
+  Command.withHandler((input) =>
+    Effect.promise(() => import("./handlers/sessions.ts")).pipe(Effect.flatMap(({ showSessions }) => showSessions(input)))
+  )
+)
+
+export const root = Command.make("looplane", chatFlags).pipe(
+  Command.withDescription(
+    "looplane turns a task into a verified patch. It clones the repository, lets a model work in the clone, runs your checks on what it hands over, and leaves a complete record of the run. Your own files are never touched.\n\nA first word that is a command name is the command: put -- before a prompt that starts with one."
+  ),
+  Command.withExamples([
+    { command: 'looplane "Why does the test fail?"', description: "Ask about the repository here" },
+    {
+      command: 'looplane "Fix the failing test." --check "npm test" --unsafe-local-exec',
+      description: "Change it, verified"
+    },
+    { command: 'looplane -p "Summarize this repository."', description: "Print the answer and nothing else" }
+  ]),
+  Command.withHandler((input) =>
+    Effect.promise(() => import("./handlers/run.ts")).pipe(
+      Effect.flatMap(({ runTask }) =>
+        runTask(input, {
+          checksRequired: false,
+          print: input.print,
+          defaultOutput: null,
+          command: "looplane"
+        })
+      )
+    )
+  ),
+  Command.withSubcommands([exec, sessions])
+)

@@ -1,0 +1,121 @@
+/**
+ * Flags as data. What a flag means is decided in `request.ts`; nothing here does anything.
+ */
+import { Argument, Flag } from "effect/cli"
+import { defaultLimits } from "../domain/Task.ts"
+
+const text = (name: string, description: string, metavar: string) =>
+  Flag.String(name).pipe(Flag.withDescription(description), Flag.withMetavar(metavar))
+const optionalText = (name: string, description: string, metavar: string) =>
+  text(name, description, metavar).pipe(Flag.optional)
+const repeated = (name: string, description: string, metavar: string) =>
+  text(name, description, metavar).pipe(Flag.atLeast(0))
+const off = (name: string, description: string) =>
+  Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false))
+const later = (name: string) => Flag.Boolean(name).pipe(Flag.withHidden, Flag.withDefault(false))
+
+export const prompt = Argument.String("prompt").pipe(
+  Argument.withDescription('What should be done, in words. "-" reads it from stdin'),
+  Argument.variadic
+)
+
+export const runRoot = optionalText(
+  "run-root",
+  "Where runs are kept (default: $LOOPLANE_RUN_ROOT, or looplane/runs under the XDG state directory)",
+  "DIR"
+)
+
+/** What the default command and `exec` share. */
+export const runFlags = {
+  prompt,
+  task: optionalText("task", "The prompt as a flag, for scripts", "TEXT").pipe(Flag.withAlias("t")),
+  directory: text("cd", "The repository to work on, or a directory inside it", "DIR").pipe(
+    Flag.withAlias("C"),
+    Flag.withAlias("repo"),
+    Flag.withDefault(".")
+  ),
+  check: repeated(
+    "check",
+    'A command that must pass on the result; repeat it for more. "auto" takes what the repository seems to use',
+    "CMD"
+  ),
+  noCheck: off("no-check", "Accept a patch that nothing has verified"),
+  provider: optionalText("provider", "openai-compatible, anthropic, ollama, openrouter, … (default: config)", "NAME"),
+  model: optionalText("model", "The model to ask; provider/model works too", "ID").pipe(Flag.withAlias("m")),
+  apiUrl: optionalText("api-url", "The provider's base URL, when it is not the official one", "URL").pipe(
+    Flag.withAlias("base-url")
+  ),
+  fallbackModel: repeated("fallback-model", "Asked from then on when the model before it fails for good", "PROVIDER/MODEL"),
+  allowCustomEndpoint: off(
+    "allow-custom-provider-endpoint",
+    "Send a native provider's key to another host than its official one"
+  ),
+  allowedPath: repeated("allowed-path", "A file, directory or glob that may change; repeat it (default: everything)", "GLOB"),
+  base: optionalText("base", '"working-tree" starts from the files as they are instead of the last commit', "WHAT"),
+  baseSha: optionalText("base-sha", "The commit to start from (default: HEAD)", "REV"),
+  output: Flag.Literals("output", ["text", "json", "jsonl"]).pipe(
+    Flag.withDescription("What stdout carries: an answer, one JSON object, or events line by line and then the result"),
+    Flag.optional
+  ),
+  runRoot,
+  maxSteps: Flag.Int("max-steps").pipe(
+    Flag.withDescription("Turns of the model at most"),
+    Flag.withDefault(defaultLimits.max_steps)
+  ),
+  wallTime: Flag.Finite("wall-time").pipe(
+    Flag.withDescription("Active seconds at most; set-up does not count"),
+    Flag.withDefault(defaultLimits.wall_time_seconds)
+  ),
+  maxTotalTokens: Flag.Int("max-total-tokens").pipe(Flag.withDescription("Tokens of the whole run at most"), Flag.optional),
+  checkTimeout: Flag.Finite("check-timeout").pipe(
+    Flag.withDescription("Seconds that one check may take (default: 300)"),
+    Flag.optional
+  ),
+  setup: repeated("setup", "A command that prepares the clone, such as an install; runs once, before everything else", "CMD"),
+  deps: text("deps", "Where installed dependencies come from: auto, copy, none, or a directory", "HOW").pipe(
+    Flag.withDefault("auto")
+  ),
+  include: repeated("include", "Ignored files that the checks need, such as .env.test; repeat it", "GLOB"),
+  baseline: Flag.Boolean("baseline").pipe(
+    Flag.withDescription("Run each check once on the untouched base as well"),
+    Flag.withDefault(true)
+  ),
+  unsafeLocalExec: off(
+    "unsafe-local-exec",
+    "Let checks and set-up run on this machine without a sandbox: for repositories that you trust"
+  ),
+  toolCalling: Flag.Boolean("tool-calling").pipe(
+    Flag.withDescription("Whether the model can call tools"),
+    Flag.withDefault(true)
+  ),
+  sandboxChecks: Flag.Boolean("sandbox-checks").pipe(Flag.withHidden, Flag.optional),
+  dialect: Flag.Literals("dialect", ["auto", "xml", "native"]).pipe(Flag.withHidden, Flag.withDefault("auto")),
+  experimentalSubscription: later("experimental-subscription"),
+  dangerous: later("dangerous"),
+  editRealRepo: later("edit-real-repo"),
+  autoReview: later("auto-review"),
+  denyTool: Flag.String("deny-tool").pipe(Flag.withHidden, Flag.atLeast(0))
+} as const
+
+/** What only the default command has. */
+export const chatFlags = {
+  ...runFlags,
+  print: off("print", "Run without asking anything and print the result").pipe(Flag.withAlias("p")),
+  plain: off("plain", "Line by line instead of full screen"),
+  noAltScreen: off("no-alt-screen", "Stay in the terminal's normal buffer")
+} as const
+
+export const sessionsFlags = {
+  runRoot,
+  limit: Flag.Int("limit").pipe(
+    Flag.withAlias("n"),
+    Flag.withDescription("Runs to list at most"),
+    Flag.withDefault(20)
+  ),
+  query: optionalText("query", "Only runs whose task, model or status holds this text", "TEXT").pipe(Flag.withAlias("q")),
+  show: optionalText("show", "One run's events, by id or the beginning of it", "RUN"),
+  output: Flag.Literals("output", ["text", "json"]).pipe(
+    Flag.withDescription("A table for people, or JSON"),
+    Flag.withDefault("text")
+  )
+} as const

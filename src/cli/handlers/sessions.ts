@@ -1,0 +1,66 @@
+/**
+ * `sessions`: past runs as a table, or one run's events.
+ */
+import { Effect, Option, Path } from "effect"
+import { layerRead, layerStore } from "../../layers/Live.ts"
+import { RunStore, type RunDetails, type RunSummary } from "../../services/RunStore.ts"
+import { Settings } from "../../services/Settings.ts"
+import { totalTokens } from "../../domain/Usage.ts"
+import { CliExit } from "../exit.ts"
+import { writeErr, writeOut } from "../io.ts"
+import { listText, showText } from "../render/sessions.ts"
+
+interface SessionsInput {
+  readonly runRoot: Option.Option<string>
+  readonly limit: number
+  readonly query: Option.Option<string>
+  readonly show: Option.Option<string>
+  readonly output: "text" | "json"
+}
+
+const summaryJson = (run: RunSummary) => ({
+  run_id: run.run_id,
+  status: run.result?.status ?? null,
+  terminal_reason: run.result?.terminal_reason ?? null,
+  provider: run.manifest?.provider ?? null,
+  model: run.manifest?.model ?? null,
+  total_tokens: run.result === null ? null : totalTokens(run.result.usage),
+  instruction: run.task?.instruction ?? null,
+  repository: run.task?.repository ?? null,
+  changed_files: run.result?.changed_files ?? [],
+  missing: run.missing,
+  directory: run.directory
+})
+
+const detailsJson = (run: RunDetails) => ({
+  ...summaryJson(run),
+  unknown_events: run.unknown,
+  events: run.entries.map(({ created_at, event, sequence }) => ({ sequence, created_at, ...event }))
+})
+
+export const showSessions = Effect.fn("cli.showSessions")(
+  function* (input: SessionsInput) {
+    const path = yield* Path.Path
+    const settings = yield* Settings
+    const runRoot = path.resolve(Option.getOrElse(input.runRoot, () => settings.run_root))
+    yield* Effect.gen(function* () {
+      const store = yield* RunStore
+      if (Option.isSome(input.show)) {
+        const run = yield* store.show(input.show.value)
+        return yield* writeOut(input.output === "json" ? `${JSON.stringify(detailsJson(run), null, 2)}\n` : showText(run))
+      }
+      const runs = yield* store.list({ limit: input.limit, query: Option.getOrNull(input.query) })
+      if (input.output === "json") return yield* writeOut(`${JSON.stringify(runs.map(summaryJson), null, 2)}\n`)
+      return yield* runs.length === 0
+        ? writeErr(`no runs under ${runRoot}\n`)
+        : writeOut(listText(runs))
+    }).pipe(Effect.provide(layerStore({ runRoot })))
+  },
+  Effect.provide(layerRead),
+  Effect.catchTags({
+    StoreError: (error) =>
+      writeErr(`looplane: ${error.message}\n`).pipe(Effect.andThen(Effect.fail(new CliExit({ code: 2 })))),
+    SettingsError: (error) =>
+      writeErr(`looplane: ${error.message}\n`).pipe(Effect.andThen(Effect.fail(new CliExit({ code: 2 }))))
+  })
+)

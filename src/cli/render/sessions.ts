@@ -1,0 +1,64 @@
+/**
+ * Past runs for people: a table, and one run's events.
+ */
+import type { RunDetails, RunSummary } from "../../services/RunStore.ts"
+import { totalTokens } from "../../domain/Usage.ts"
+
+const clip = (text: string, width: number): string => {
+  const line = text.replaceAll(/\s+/g, " ").trim()
+  return line.length <= width ? line : `${line.slice(0, width - 1)}…`
+}
+
+const stateOf = (run: RunSummary): string => {
+  if (run.result !== null) return run.result.terminal_reason
+  return run.manifest === null ? "unreadable" : "incomplete"
+}
+
+const row = (cells: ReadonlyArray<readonly [string, number]>): string =>
+  cells.map(([text, width]) => clip(text, width).padEnd(width)).join("  ").trimEnd()
+
+/** One line a run: id, when, how it ended, model, tokens, task. */
+export const listText = (runs: ReadonlyArray<RunSummary>): string =>
+  [
+    row([["RUN", 36], ["TIME (UTC)", 16], ["STATUS", 20], ["MODEL", 24], ["TOKENS", 8], ["TASK", 40]]),
+    ...runs.flatMap((run) => [
+      row([
+        [run.run_id, 36],
+        [new Date(run.modified_ms).toISOString().slice(0, 16).replace("T", " "), 16],
+        [stateOf(run), 20],
+        [run.manifest === null ? "" : `${run.manifest.provider}/${run.manifest.model}`, 24],
+        [run.result === null ? "" : String(totalTokens(run.result.usage)), 8],
+        [run.task?.instruction ?? "", 40]
+      ]),
+      ...(run.missing.length === 0 ? [] : [`  lacks: ${run.missing.join(", ")}`])
+    ]),
+    ""
+  ].join("\n")
+
+/** The first text in an event's data that tells it apart. */
+const detailOf = (data: unknown): string => {
+  if (typeof data !== "object" || data === null) return ""
+  const fields = Object.entries(data)
+  const wanted = ["terminal_reason", "note", "reason", "name", "decision", "delay_ms", "model", "base_sha", "step"]
+  const found = wanted.flatMap((key) => fields.filter(([name]) => name === key).map(([name, value]) => `${name}=${String(value)}`))
+  return found.slice(0, 3).join(" ")
+}
+
+/** A run's facts, then `sequence  time  event  detail`. */
+export const showText = (run: RunDetails): string =>
+  [
+    `run:     ${run.run_id}`,
+    `status:  ${stateOf(run)}`,
+    ...(run.manifest === null ? [] : [`model:   ${run.manifest.provider}/${run.manifest.model}`]),
+    ...(run.task === null ? [] : [`task:    ${clip(run.task.instruction, 100)}`, `repo:    ${run.task.repository}`]),
+    ...(run.result === null || run.result.summary === "" ? [] : [`summary: ${clip(run.result.summary, 400)}`]),
+    ...(run.missing.length === 0 ? [] : [`lacks:   ${run.missing.join(", ")}`]),
+    ...(run.unknown === 0 ? [] : [`${run.unknown} events are of types that this version does not know`]),
+    `where:   ${run.directory}`,
+    "",
+    ...run.entries.map(
+      ({ created_at, event, sequence }) =>
+        `${String(sequence).padStart(4)}  ${created_at}  ${event.event_type.padEnd(24)} ${detailOf(event.data)}`.trimEnd()
+    ),
+    ""
+  ].join("\n")

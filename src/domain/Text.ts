@@ -1,0 +1,52 @@
+/**
+ * Text with an upper bound. Bounds are in UTF-8 bytes, cuts fall between characters, and what is missing is said.
+ */
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
+
+export const byteLength = (text: string): number => encoder.encode(text).length
+
+/** A byte that continues a character: no cut may fall before it. */
+const continues = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80
+
+const headEnd = (bytes: Uint8Array, limit: number): number => {
+  let end = Math.max(0, Math.min(limit, bytes.length))
+  while (end > 0 && continues(bytes[end])) end--
+  return end
+}
+
+const tailStart = (bytes: Uint8Array, limit: number): number => {
+  let start = bytes.length - Math.max(0, Math.min(limit, bytes.length))
+  while (start < bytes.length && continues(bytes[start])) start++
+  return start
+}
+
+/** Cheap answers first: a UTF-16 unit takes one to three bytes. */
+const fits = (text: string, maxBytes: number): boolean =>
+  text.length * 3 <= maxBytes || (text.length <= maxBytes && byteLength(text) <= maxBytes)
+
+/** The start of a text, at most `maxBytes` long. */
+export const takeHead = (text: string, maxBytes: number): string => {
+  if (fits(text, maxBytes)) return text
+  const bytes = encoder.encode(text)
+  return decoder.decode(bytes.subarray(0, headEnd(bytes, maxBytes)))
+}
+
+const marker = (omitted: number): string => `\n[${omitted} bytes omitted]\n`
+
+/**
+ * The text itself when it has at most `maxBytes`. Otherwise its head and its tail around a marker that states how many
+ * bytes are missing. Never longer than `maxBytes`: a marker that does not fit is cut as well.
+ */
+export const boundText = (text: string, maxBytes: number): string => {
+  if (fits(text, maxBytes)) return text
+  const bytes = encoder.encode(text)
+  const room = maxBytes - byteLength(marker(bytes.length))
+  if (room <= 0) return takeHead(marker(bytes.length), maxBytes)
+  const end = headEnd(bytes, Math.ceil(room / 2))
+  const start = tailStart(bytes, room - end)
+  return (
+    decoder.decode(bytes.subarray(0, end)) + marker(start - end) + decoder.decode(bytes.subarray(start))
+  )
+}

@@ -1,0 +1,155 @@
+/**
+ * A patch as a tool call or a person gives it, in either format: what it would touch, and what it does.
+ */
+import { Result } from "effect"
+import { parentsOf } from "../WorkspacePath.ts"
+import { applyCodexOperation } from "./CodexApply.ts"
+import { type CodexOperation, isCodexPatch, parseCodexPatch } from "./CodexPatch.ts"
+import type { DiffFile } from "./Diff.ts"
+import { applyDiffFile, type RenameState } from "./DiffApply.ts"
+import { decodeLossy } from "./ByteString.ts"
+import { type FileChange, makeOverlay, type ReadNode } from "./FileSet.ts"
+import { type PatchError, refuse } from "./PatchError.ts"
+import { checkRawPath } from "./PatchPath.ts"
+import { parseUnifiedDiff } from "./UnifiedDiff.ts"
+
+type ParsedPatch =
+  | { readonly format: "codex"; readonly operations: ReadonlyArray<CodexOperation> }
+  | { readonly format: "unified"; readonly files: ReadonlyArray<DiffFile> }
+
+const parse = (patch: string): Result.Result<ParsedPatch, PatchError> =>
+  Result.gen(function* () {
+    if (patch.trim() === "") return yield* refuse("empty", "the patch is empty")
+    if (patch.includes("\0")) return yield* refuse("binary", "the patch contains a NUL character: only text can be patched")
+    const parsed: ParsedPatch = isCodexPatch(patch)
+      ? { format: "codex", operations: yield* parseCodexPatch(patch) }
+      : { format: "unified", files: yield* parseUnifiedDiff(patch) }
+    if ((parsed.format === "codex" ? parsed.operations : parsed.files).length === 0) {
+      return yield* refuse("empty", "the patch touches no file")
+    }
+    return parsed
+  })
+
+const rawPaths = (parsed: ParsedPatch): ReadonlyArray<string> => {
+  const paths =
+    parsed.format === "unified"
+      ? parsed.files.flatMap((file) => [file.oldPath, file.newPath])
+      : parsed.operations.flatMap((operation) => [
+          operation.path,
+          operation._tag === "Update" ? operation.moveTo : undefined
+        ])
+  return paths.filter((path) => path !== undefined)
+}
+
+const checkedPaths = (parsed: ParsedPatch): Result.Result<ReadonlyArray<string>, PatchError> =>
+  Result.gen(function* () {
+    const paths = new Set<string>()
+    for (const raw of rawPaths(parsed)) paths.add(yield* checkRawPath(raw))
+    return [...paths]
+  })
+
+/**
+ * Every path that the patch would read or write, normalised, each once, in its order. Fails as applying would on a patch
+ * that cannot be read and on a path outside the workspace or in a git directory.
+ */
+export const pathsOf = (patch: string): Result.Result<ReadonlyArray<string>, PatchError> =>
+  Result.flatMap(parse(patch), checkedPaths)
+
+/** What `applyPatch` will ask `read` for: the paths of the patch and every directory above them. */
+export const nodesOf = (patch: string): Result.Result<ReadonlyArray<string>, PatchError> =>
+  Result.map(pathsOf(patch), (paths) => [...new Set(paths.flatMap((path) => [...parentsOf(path), path]))])
+
+export interface PatchLimits {
+  /** Of the patch as UTF-8. */
+  readonly maxBytes: number
+  /** Of the patch; an empty last line does not count. */
+  readonly maxLines: number
+  /** Different paths. */
+  readonly maxFiles: number
+}
+
+const lineCount = (patch: string): number => {
+  let count = patch === "" || patch.endsWith("\n") ? 0 : 1
+  for (let at = patch.indexOf("\n"); at >= 0; at = patch.indexOf("\n", at + 1)) count++
+  return count
+}
+
+const checkSize = (patch: string, { maxBytes, maxLines }: PatchLimits): Result.Result<void, PatchError> => {
+  const bytes = patch.length > maxBytes ? patch.length : new TextEncoder().encode(patch).length
+  if (bytes > maxBytes) return refuse("too_large", `the patch has more than ${maxBytes} bytes: split it`)
+  const lines = lineCount(patch)
+  if (lines > maxLines) return refuse("too_large", `the patch has ${lines} lines, more than ${maxLines}: split it`)
+  return Result.void
+}
+
+/**
+ * The net effect of a patch on the tree that `read` shows: all of it, or an error and nothing. No path of the result
+ * leads out of the workspace, through a symlink or into a git directory; files keep their mode, and every byte that the
+ * patch does not name.
+ */
+export const applyPatch = (
+  patch: string,
+  read: ReadNode,
+  limits: PatchLimits
+): Result.Result<ReadonlyArray<FileChange>, PatchError> =>
+  Result.gen(function* () {
+    yield* checkSize(patch, limits)
+    const parsed = yield* parse(patch)
+    const paths = yield* checkedPaths(parsed)
+    if (paths.length > limits.maxFiles) {
+      return yield* refuse("too_large", `the patch touches ${paths.length} files, more than ${limits.maxFiles}: split it`)
+    }
+    const overlay = makeOverlay(read)
+    if (parsed.format === "codex") {
+      for (const operation of parsed.operations) yield* applyCodexOperation(overlay, operation)
+    } else {
+      const state = yield* renameStateOf(parsed.files)
+      for (const file of parsed.files) yield* applyDiffFile(overlay, file, state)
+    }
+    const changes = overlay.changes()
+    if (changes.length === 0) return yield* refuse("no_change", "the patch leaves every file as it is")
+    return changes
+  })
+
+const renameStateOf = (files: ReadonlyArray<DiffFile>): Result.Result<RenameState, PatchError> =>
+  Result.gen(function* () {
+    const sources = new Set<string>()
+    for (const { kind, oldPath } of files) {
+      if (kind === "rename" && oldPath !== undefined) sources.add(yield* checkRawPath(oldPath))
+    }
+    return { sources, filled: new Set<string>() }
+  })
+
+/** One file of a finished patch, for audits and listings. */
+export interface PatchedFile {
+  readonly kind: DiffFile["kind"]
+  /** Undefined for a new file. Bytes that are not UTF-8 show as U+FFFD. */
+  readonly oldPath: string | undefined
+  /** Undefined for a deleted file. */
+  readonly newPath: string | undefined
+  readonly oldMode: string | undefined
+  readonly newMode: string | undefined
+  readonly binary: boolean
+  readonly additions: number
+  readonly deletions: number
+}
+
+/**
+ * What a unified diff contains, without judging it: binary files, symlinks and submodules are listed like any other. An
+ * empty patch has no files; one that is damaged fails.
+ */
+export const auditDiff = (patch: string | Uint8Array): Result.Result<ReadonlyArray<PatchedFile>, PatchError> =>
+  Result.map(parseUnifiedDiff(patch), (files) => files.map(shown))
+
+const shown = ({ kind, oldPath, newPath, oldMode, newMode, binary, additions, deletions }: DiffFile): PatchedFile => ({
+  kind,
+  oldPath: oldPath === undefined ? undefined : decodeLossy(oldPath),
+  newPath: newPath === undefined ? undefined : decodeLossy(newPath),
+  oldMode,
+  newMode,
+  binary,
+  additions,
+  deletions
+})
+
+export { parseUnifiedDiff } from "./UnifiedDiff.ts"

@@ -1,0 +1,151 @@
+/**
+ * Git directories without git: where a repository keeps what we read, and the making of our own. No git process ever
+ * reads the source's settings for this: a planted transport, filter or include has nobody to run it.
+ */
+import { Effect, FileSystem, Path, type PlatformError } from "effect"
+import { copyTrees } from "../workspace/Copy.ts"
+import { GitError } from "../../services/Git.ts"
+
+export interface GitLocation {
+  /** Holds HEAD and the index. */
+  readonly git_dir: string
+  /** Holds objects and refs; differs in a linked worktree. */
+  readonly common_dir: string
+}
+
+const refuse = (message: string, cause?: unknown) =>
+  new GitError({ reason: "failed", message, ...(cause === undefined ? {} : { cause }) })
+
+/** The git directory of a work tree: `.git`, or what a `.git` file points at. */
+export const locateGit = Effect.fnUntraced(function* (root: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const dotGit = path.join(root, ".git")
+  const pointer = (yield* fs.stat(dotGit)).type === "Directory" ? null : yield* fs.readFileString(dotGit)
+  const target = pointer === null ? dotGit : /^gitdir: (.+)$/m.exec(pointer)?.[1]
+  if (target === undefined) return yield* refuse(`${dotGit} does not name a git directory`)
+  const git_dir = yield* fs.realPath(path.resolve(root, target.trimEnd()))
+  const common = yield* fs
+    .readFileString(path.join(git_dir, "commondir"))
+    .pipe(Effect.catchTag("PlatformError", () => Effect.succeed(".")))
+  const common_dir = yield* fs.realPath(path.resolve(git_dir, common.trimEnd()))
+  const location: GitLocation = { git_dir, common_dir }
+  return location
+}, (effect, root) =>
+  effect.pipe(
+    Effect.catchTag("PlatformError", (error) =>
+      Effect.fail(refuse(`${root} has no readable git directory: ${error.message}`, error))
+    )
+  ))
+
+/** The object stores of a repository: its own and the ones that it borrows from, nearest first. */
+const objectStores = Effect.fnUntraced(function* (common_dir: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const found: Array<string> = []
+  const queue = [path.join(common_dir, "objects")]
+  for (let next = queue.shift(); next !== undefined && found.length < 16; next = queue.shift()) {
+    const store = yield* fs.realPath(next)
+    if (found.includes(store)) continue
+    found.push(store)
+    const borrowed = yield* fs
+      .readFileString(path.join(store, "info", "alternates"))
+      .pipe(Effect.catchTag("PlatformError", () => Effect.succeed("")))
+    for (const line of borrowed.split("\n")) {
+      if (line !== "" && !line.startsWith("#")) queue.push(path.resolve(store, line))
+    }
+  }
+  return found
+})
+
+/** Copies every object of a repository, never by link, and only what git keeps objects in. */
+export const copyObjects = Effect.fnUntraced(function* (common_dir: string, into: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  for (const store of yield* objectStores(common_dir)) {
+    const entries = yield* fs.readDirectoryEntries(store)
+    // A symlink among these would let our own writes leave our directory: it is not followed, and not copied.
+    const parts = entries.filter(
+      (entry) => entry.type === "Directory" && (entry.name === "pack" || /^[0-9a-f]{2}$/.test(entry.name))
+    )
+    yield* copyTrees(
+      parts.map((entry) => path.join(store, entry.name)),
+      into
+    )
+  }
+})
+
+export interface NewGitDirectory {
+  readonly at: string
+  readonly commit: string
+  /** The branch that HEAD names, `refs/heads/...`; null: HEAD is the commit itself. */
+  readonly branch: string | null
+  readonly bare: boolean
+  /** The source's, when its history is cut. */
+  readonly shallow: string | null
+}
+
+const configOf = (options: NewGitDirectory): string =>
+  [
+    "[core]",
+    `\trepositoryformatversion = ${options.commit.length === 64 ? 1 : 0}`,
+    `\tbare = ${options.bare}`,
+    "\tfilemode = true",
+    "\tsymlinks = true",
+    "\tignorecase = false",
+    "\tautocrlf = false",
+    "\tlogallrefupdates = false",
+    "[gc]",
+    "\tauto = 0",
+    ...(options.commit.length === 64 ? ["[extensions]", "\tobjectformat = sha256"] : []),
+    ...(options.bare ? [] : ["[user]", "\tname = looplane", "\temail = looplane@localhost"]),
+    ""
+  ].join("\n")
+
+/**
+ * What makes every tree one of raw bytes and every diff a plain one. `!diff` and not `-diff`: unset, git would call
+ * every file binary; unspecified, it looks at the bytes, and no driver of the repository is asked.
+ */
+const rawAttributes = "* -filter !diff -merge -ident -text -working-tree-encoding\n"
+
+/** Makes a git directory with no objects in it yet. */
+export const makeGitDirectory = Effect.fnUntraced(function* (options: NewGitDirectory) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  yield* fs.makeDirectory(options.at, { recursive: true, mode: 0o700 })
+  const head = options.branch ?? "refs/looplane/base"
+  yield* Effect.forEach(
+    ["objects/info", "objects/pack", "info", "refs/heads", "refs/tags", "refs/looplane/trees", path.dirname(head)],
+    (directory) => fs.makeDirectory(path.join(options.at, directory), { recursive: true, mode: 0o700 }),
+    { concurrency: "unbounded", discard: true }
+  )
+  const files: ReadonlyArray<readonly [string, string]> = [
+    ["HEAD", options.branch === null ? `${options.commit}\n` : `ref: ${options.branch}\n`],
+    ["config", configOf(options)],
+    ["info/exclude", ""],
+    [head, `${options.commit}\n`],
+    ...(options.bare ? [["info/attributes", rawAttributes] as const] : []),
+    ...(options.shallow === null ? [] : [["shallow", options.shallow] as const])
+  ]
+  yield* Effect.forEach(
+    files,
+    ([name, content]) => fs.writeFileString(path.join(options.at, name), content, { mode: 0o600 }),
+    { concurrency: "unbounded", discard: true }
+  )
+})
+
+/** What a repository's HEAD names, when it is a branch with an ordinary name, and where its history is cut. */
+export const headOf = Effect.fnUntraced(function* (location: GitLocation) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const absent = (_: PlatformError.PlatformError) => Effect.succeed("")
+  const head = yield* fs.readFileString(path.join(location.git_dir, "HEAD")).pipe(Effect.catchTag("PlatformError", absent))
+  const shallow = yield* fs
+    .readFileString(path.join(location.common_dir, "shallow"))
+    .pipe(Effect.catchTag("PlatformError", absent))
+  const branch = /^ref: (refs\/heads\/[A-Za-z0-9_-][A-Za-z0-9._-]*(?:\/[A-Za-z0-9_-][A-Za-z0-9._-]*)*)\s*$/.exec(head)?.[1]
+  return {
+    branch: branch === undefined || branch.endsWith(".lock") || branch.includes("..") ? null : branch,
+    shallow: shallow === "" ? null : shallow
+  }
+})

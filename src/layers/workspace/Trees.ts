@@ -1,0 +1,186 @@
+/**
+ * Trees of raw bytes: the state of a work tree as a git tree in our own store, by a private index and the ignore rules
+ * of the base.
+ */
+import { Effect, FileSystem, Path } from "effect"
+import type { ByteString } from "../../domain/patch/ByteString.ts"
+import { TreeId } from "../../domain/Ids.ts"
+import {
+  byBytes,
+  git,
+  type GitCommand,
+  gitIn,
+  joinNul,
+  nameOf,
+  type Repository,
+  splitNul,
+  textOf
+} from "../git/GitBinary.ts"
+
+/** A repository of ours, and the file that holds the base's ignore rules. */
+export interface Store extends Repository {
+  readonly excludes: string
+}
+
+const treeId = (bytes: Uint8Array): TreeId => TreeId.make(Buffer.from(bytes).toString("latin1").trim())
+
+/** Big checkouts use every core; small ones are faster on one. */
+const parallelCheckout = ["-c", "checkout.workers=0", "-c", "checkout.thresholdForParallelism=2000"]
+
+/** Makes the work tree and the index hold exactly the tree, over whatever is in the way. */
+export const checkout = (store: Repository, tree: string) =>
+  Effect.asVoid(gitIn(store, [...parallelCheckout, "read-tree", "--reset", "-u", tree], { timeout_ms: 1_800_000 }))
+
+/** The tree of a commit, which must be there. */
+export const treeOf = (git_dir: string, commit: string) =>
+  Effect.map(
+    git({ cwd: git_dir, args: [`--git-dir=${git_dir}`, "rev-parse", "--verify", "--end-of-options", `${commit}^{tree}`] }),
+    treeId
+  )
+
+export interface TreeEntry {
+  readonly mode: string
+  readonly id: string
+  readonly path: ByteString
+}
+
+/** Every file, symlink and gitlink of a tree. */
+export const entriesOf = (git_dir: string, tree: string) =>
+  Effect.map(
+    git({ cwd: git_dir, args: [`--git-dir=${git_dir}`, "ls-tree", "-r", "-z", "--full-tree", tree] }),
+    (bytes): ReadonlyArray<TreeEntry> =>
+      splitNul(bytes).map((record) => {
+        const tab = record.indexOf("\t")
+        const [mode = "", , id = ""] = record.slice(0, tab).split(" ")
+        return { mode, id, path: record.slice(tab + 1) }
+      })
+  )
+
+/** Paths that differ from the index, and untracked directories that are repositories of their own. */
+export interface Differences {
+  readonly paths: ReadonlyArray<ByteString>
+  readonly nested: ReadonlyArray<ByteString>
+}
+
+const split = (records: ReadonlyArray<ByteString>): Differences => ({
+  paths: [...new Set(records.filter((record) => !record.endsWith("/")))],
+  nested: records.filter((record) => record.endsWith("/")).map((record) => record.slice(0, -1))
+})
+
+/** What differs from the index, untracked files included, ignored ones not. */
+export const differences = (store: Store) =>
+  Effect.map(
+    gitIn(store, ["ls-files", "-z", "-m", "-d", "-o", `--exclude-from=${store.excludes}`]),
+    (bytes) => split(splitNul(bytes))
+  )
+
+/** Untracked paths that the rules do not ignore. */
+export const untracked = (store: Store) =>
+  Effect.map(gitIn(store, ["ls-files", "-z", "-o", `--exclude-from=${store.excludes}`]), (bytes) =>
+    split(splitNul(bytes))
+  )
+
+/** Untracked paths that the rules ignore, whole directories as one path that ends in "/". */
+export const ignored = (store: Store) =>
+  Effect.map(
+    gitIn(store, ["ls-files", "-z", "-o", "-i", "--directory", `--exclude-from=${store.excludes}`]),
+    (bytes) => splitNul(bytes)
+  )
+
+/** Ignored files that a glob names, `*` not crossing `/`. */
+export const ignoredMatching = (store: Store, globs: ReadonlyArray<string>) =>
+  Effect.map(
+    gitIn(
+      store,
+      [
+        ...["ls-files", "-z", "-o", "-i", `--exclude-from=${store.excludes}`, "--"],
+        ...globs.map((glob) => `:(top,glob)${glob.replace(/^\.?\//, "")}`)
+      ],
+      { env: { GIT_LITERAL_PATHSPECS: "0" } }
+    ),
+    (bytes) => splitNul(bytes)
+  )
+
+/** Tracked and not ignored paths below a directory, "" for all, in byte order. */
+export const filesBelow = (store: Store, directory: string) =>
+  Effect.map(
+    gitIn(store, [
+      ...["ls-files", "-z", "-c", "-o", `--exclude-from=${store.excludes}`],
+      ...(directory === "" ? [] : ["--", `${directory}/`])
+    ]),
+    (bytes) => [...new Set(splitNul(bytes).filter((name) => !name.endsWith("/")))].toSorted(byBytes)
+  )
+
+const update = (store: Repository, paths: ReadonlyArray<ByteString>) =>
+  gitIn(store, ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"], { stdin: joinNul(paths) })
+
+/** Takes paths out of the index whatever stands on disk. */
+const forget = (store: Repository, paths: ReadonlyArray<ByteString>) =>
+  gitIn(store, ["update-index", "-z", "--index-info"], {
+    stdin: joinNul(paths.map((name) => `0 ${"0".repeat(40)}\t${name}`))
+  })
+
+/** Brings the index up to date with the disk at these paths. A device or a FIFO there counts as nothing. */
+export const updateIndex = Effect.fnUntraced(function* (store: Repository, paths: ReadonlyArray<ByteString>) {
+  if (paths.length === 0) return
+  yield* update(store, paths).pipe(
+    Effect.catchTag("GitError", (error) =>
+      Effect.gen(function* () {
+        const special = yield* specialAmong(store, paths)
+        if (special.length === 0) return yield* error
+        yield* forget(store, special)
+        yield* update(
+          store,
+          paths.filter((name) => !special.includes(name))
+        )
+      })
+    )
+  )
+})
+
+const specialAmong = Effect.fnUntraced(function* (store: Repository, paths: ReadonlyArray<ByteString>) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  return yield* Effect.filter(
+    paths,
+    (name) => {
+      const text = textOf(name)
+      if (text === undefined) return Effect.succeed(false)
+      return fs.readLink(path.join(store.work_tree, text)).pipe(
+        Effect.as(false),
+        Effect.catchTag("PlatformError", () =>
+          Effect.map(fs.stat(path.join(store.work_tree, text)), (info) => info.type !== "File")
+        ),
+        Effect.catchTag("PlatformError", () => Effect.succeed(false))
+      )
+    },
+    { concurrency: 16 }
+  )
+})
+
+/** The tree of the index, kept by a ref of its own. */
+export const writeTree = Effect.fnUntraced(function* (store: Repository) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const tree = treeId(yield* gitIn(store, ["write-tree"]))
+  const ref = path.join(store.git_dir, "refs", "looplane", "trees", tree)
+  yield* fs.writeFileString(ref, `${tree}\n`, { mode: 0o600 })
+  return tree
+})
+
+/** A tree against another, as a patch and as raw records. */
+export const diffTrees = (git_dir: string, from: string, to: string) => {
+  const run = (args: ReadonlyArray<string>, options?: Partial<GitCommand>) =>
+    git({
+      ...options,
+      cwd: git_dir,
+      args: [
+        ...[`--git-dir=${git_dir}`, "diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color"],
+        ...["--full-index", "--src-prefix=a/", "--dst-prefix=b/", ...args, from, to, "--"]
+      ]
+    })
+  return Effect.all([run(["-p", "--binary", "-U3"]), run(["--raw", "-z"])], { concurrency: 2 })
+}
+
+/** Paths in text as names in bytes. */
+export const namesOf = (paths: ReadonlyArray<string>): ReadonlyArray<ByteString> => paths.map(nameOf)

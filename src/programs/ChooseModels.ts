@@ -1,0 +1,94 @@
+/**
+ * Which models a run asks: command line before environment before configuration.
+ */
+import { Effect, type Redacted } from "effect"
+import { refuse, type Refusal } from "../domain/Refusal.ts"
+import { providerNames, Settings, type ProviderName } from "../services/Settings.ts"
+
+export interface ModelSpec {
+  readonly provider: ProviderName
+  readonly model: string
+  /** The base URL that the user chose; null for the provider's own. */
+  readonly api_url: string | null
+  readonly api_key: Redacted.Redacted<string> | null
+}
+
+export interface ModelRequestSpec {
+  readonly provider: string | null
+  readonly model: string | null
+  readonly api_url: string | null
+  readonly fallback_models: ReadonlyArray<string>
+}
+
+/** Providers of the reference that later versions bring. */
+const comingProviders = ["gemini", "workers-ai", "openai-codex"]
+
+const isProvider = (name: string): name is ProviderName => providerNames.some((known) => known === name)
+
+const providerOf = (name: string): Effect.Effect<ProviderName, Refusal> =>
+  isProvider(name)
+    ? Effect.succeed(name)
+    : Effect.fail(
+        refuse(
+          comingProviders.includes(name)
+            ? `the provider ${name} is not in this version; there are: ${providerNames.join(", ")}`
+            : `there is no provider ${JSON.stringify(name)}; there are: ${providerNames.join(", ")}`
+        )
+      )
+
+/** `provider/model`, where the prefix is a provider; anything else is a model id, slashes included. */
+const split = (spec: string): { readonly provider: string | null; readonly model: string } => {
+  const slash = spec.indexOf("/")
+  const prefix = slash === -1 ? "" : spec.slice(0, slash)
+  return isProvider(prefix) || comingProviders.includes(prefix)
+    ? { provider: prefix, model: spec.slice(slash + 1) }
+    : { provider: null, model: spec }
+}
+
+/** The models in the order in which they are tried. */
+export const chooseModels = Effect.fn("ChooseModels.chooseModels")(function* (
+  request: ModelRequestSpec
+): Effect.fn.Return<readonly [ModelSpec, ...ReadonlyArray<ModelSpec>], Refusal, Settings> {
+  const settings = yield* Settings
+  const config = yield* settings.config.pipe(Effect.mapError((error) => refuse(error.message)))
+  const specified = request.model ?? settings.model
+  const named = specified === null ? null : split(specified)
+  const askedProvider = request.provider ?? settings.provider
+  if (named !== null && named.provider !== null && request.provider !== null && named.provider !== request.provider) {
+    return yield* refuse(`--provider ${request.provider} and --model ${specified} name two providers: keep one`)
+  }
+  const providerName = named?.provider ?? askedProvider ?? config.provider ?? "openai-compatible"
+  const provider = yield* providerOf(providerName)
+  // A configured model or URL belongs to the configured provider: it is never sent to another one.
+  const sameAsConfig = config.provider === undefined || config.provider === provider
+  const model = named?.model ?? (sameAsConfig ? config.model : undefined)
+  if (model === undefined || model.trim() === "") {
+    return yield* refuse(
+      `no model is set for ${provider}: give --model, set LOOPLANE_MODEL, or put "model" into ${settings.config_path}`
+    )
+  }
+  const primary: ModelSpec = {
+    provider,
+    model,
+    api_url:
+      request.api_url ?? settings.api_url ?? (sameAsConfig ? config.api_url : undefined) ?? settings.baseUrl(provider),
+    api_key: settings.apiKey(provider)
+  }
+  const fallbacks = yield* Effect.forEach(
+    request.fallback_models.length > 0 ? request.fallback_models : (config.fallback_models ?? []),
+    Effect.fnUntraced(function* (text) {
+      const fallback = split(text)
+      if (fallback.provider === null || fallback.model.trim() === "") {
+        return yield* refuse(`--fallback-model ${JSON.stringify(text)}: write provider/model, as in anthropic/claude-sonnet-5`)
+      }
+      const name = yield* providerOf(fallback.provider)
+      return {
+        provider: name,
+        model: fallback.model,
+        api_url: name === provider ? primary.api_url : settings.baseUrl(name),
+        api_key: settings.apiKey(name)
+      } satisfies ModelSpec
+    })
+  )
+  return [primary, ...fallbacks]
+})

@@ -1,0 +1,163 @@
+/**
+ * From what a user typed to a task, or to one line that says what is wrong. Reads only; a refusal costs nothing.
+ */
+import { Effect, Path, Result } from "effect"
+import { parseCommandLine, renderCommandLine } from "../domain/CommandLine.ts"
+import * as PathRule from "../domain/PathRule.ts"
+import { refuse, Refusal } from "../domain/Refusal.ts"
+import {
+  defaultCheckTimeoutSeconds,
+  defaultLimits,
+  type Base,
+  type Check,
+  type Dependencies,
+  type Task,
+  type Verification
+} from "../domain/Task.ts"
+import { Git, type Source } from "../services/Git.ts"
+import { proposeChecks } from "./ProposeChecks.ts"
+
+/** A run as it was asked for, nothing checked yet. */
+export interface TaskRequest {
+  readonly instruction: string
+  /** Absolute. */
+  readonly directory: string
+  /** Absolute. */
+  readonly run_root: string
+  readonly checks: ReadonlyArray<string>
+  readonly no_check: boolean
+  /** Whether a run without any check is refused, with proposals. */
+  readonly checks_required: boolean
+  readonly allowed_paths: ReadonlyArray<string>
+  /** A revision, or null for HEAD. */
+  readonly base_revision: string | null
+  readonly working_tree: boolean
+  readonly max_steps: number
+  readonly wall_time_seconds: number
+  readonly check_timeout_seconds: number | null
+  readonly max_total_tokens: number | null
+  readonly deps: string
+  readonly setup: ReadonlyArray<string>
+  readonly include: ReadonlyArray<string>
+  readonly baseline: boolean
+  /** Whether the user allowed commands to run on this machine without a sandbox. */
+  readonly unsafe_local_exec: boolean
+}
+
+const argvOf = (flag: string, line: string) =>
+  Result.match(parseCommandLine(line), {
+    onSuccess: (argv) => Effect.succeed(argv),
+    onFailure: (why) => Effect.fail(refuse(`${flag} ${JSON.stringify(line)}: ${why}`))
+  })
+
+const namedChecks = Effect.fnUntraced(function* (lines: ReadonlyArray<string>, timeout_seconds: number) {
+  const checks = yield* Effect.forEach(lines, (line, i) =>
+    Effect.map(argvOf("--check", line), (argv): Check => ({ name: `check-${i + 1}`, argv, timeout_seconds }))
+  )
+  const seen = new Set<string>()
+  for (const check of checks) {
+    const text = renderCommandLine(check.argv)
+    if (seen.has(text)) return yield* refuse(`--check ${JSON.stringify(text)} is given twice: give it once`)
+    seen.add(text)
+  }
+  return checks
+})
+
+const verificationOf = Effect.fnUntraced(function* (request: TaskRequest, source: Source, base: Base) {
+  const timeout = request.check_timeout_seconds ?? defaultCheckTimeoutSeconds
+  const declared = request.checks.filter((line) => line.trim() !== "auto")
+  const wantsProposals = declared.length < request.checks.length
+  if (request.no_check) {
+    if (request.checks.length > 0) return yield* refuse("--check and --no-check exclude each other: keep one")
+    return { mode: "waived" } satisfies Verification
+  }
+  const proposals =
+    wantsProposals || (declared.length === 0 && request.checks_required)
+      ? yield* proposeChecks(source.root, base.commit, source.subdirectory)
+      : []
+  if (wantsProposals && proposals.length === 0) {
+    return yield* refuse("--check auto found nothing to run here: name a command, as in --check \"npm test\"")
+  }
+  const lines = wantsProposals ? [...new Set([...declared, ...proposals])] : declared
+  const [first, ...rest] = yield* namedChecks(lines, timeout)
+  if (first !== undefined) return { mode: "checks", checks: [first, ...rest] } satisfies Verification
+  if (!request.checks_required) return { mode: "undeclared" } satisfies Verification
+  const advice =
+    proposals.length === 0
+      ? "name one, as in --check \"npm test\""
+      : `this repository seems to use ${proposals.map((line) => `--check ${JSON.stringify(line)}`).join(" ")} (--check auto takes that)`
+  return yield* refuse(`no check was declared: ${advice}, or give --no-check for an unverified patch`)
+})
+
+const dependenciesOf = (deps: string, path: Path.Path): Effect.Effect<Dependencies, Refusal> => {
+  switch (deps) {
+    case "auto":
+    case "copy":
+    case "none":
+      return Effect.succeed({ mode: deps })
+    default:
+      return deps === ""
+        ? Effect.fail(refuse("--deps needs auto, copy, none or a directory"))
+        : Effect.succeed({ mode: "path", path: path.resolve(deps) })
+  }
+}
+
+/** Whether `inner` is `outer` or lies below it. */
+const within = (path: Path.Path, outer: string, inner: string): boolean => {
+  const relative = path.relative(outer, inner)
+  return relative === "" || (!relative.startsWith("..") && !path.isAbsolute(relative))
+}
+
+/** The task that a request means. */
+export const prepareTask = Effect.fn("Prepare.prepareTask")(function* (
+  request: TaskRequest
+): Effect.fn.Return<Task, Refusal, Git | Path.Path> {
+  const git = yield* Git
+  const path = yield* Path.Path
+  if (request.instruction.trim() === "") return yield* refuse("the prompt is empty: say what should be done")
+  const gitRefusal = Effect.mapError((error: { readonly message: string }) => refuse(error.message))
+  const source = yield* git.source(request.directory).pipe(gitRefusal)
+  if (within(path, source.root, request.run_root)) {
+    return yield* refuse(
+      `the run root ${request.run_root} lies inside the repository: choose a place outside it with --run-root`
+    )
+  }
+  const commit =
+    request.base_revision === null
+      ? source.head
+      : yield* git.resolve(source.root, request.base_revision).pipe(gitRefusal)
+  if (request.working_tree && request.base_revision !== null && commit !== source.head) {
+    return yield* refuse("--base working-tree starts from HEAD: leave out --base-sha")
+  }
+  const base: Base = { kind: request.working_tree ? "working_tree" : "commit", commit }
+  const rule = PathRule.compile(request.allowed_paths)
+  if (Result.isFailure(rule)) return yield* refuse(`--allowed-path: ${rule.failure}`)
+  const verification = yield* verificationOf(request, source, base).pipe(
+    Effect.catchTag("GitError", (error) => Effect.fail(refuse(error.message)))
+  )
+  const setup = yield* Effect.forEach(request.setup, (line) => argvOf("--setup", line))
+  if (!request.unsafe_local_exec && (verification.mode === "checks" || setup.length > 0)) {
+    return yield* refuse(
+      `${verification.mode === "checks" ? "a check" : "--setup"} would run on this machine without a sandbox: add --unsafe-local-exec if you trust this repository`
+    )
+  }
+  const [firstPath = "**", ...otherPaths] = request.allowed_paths
+  return {
+    instruction: request.instruction.trim(),
+    repository: source.root,
+    subdirectory: source.subdirectory,
+    base,
+    allowed_paths: [firstPath, ...otherPaths],
+    verification,
+    limits: {
+      ...defaultLimits,
+      max_steps: request.max_steps,
+      wall_time_seconds: request.wall_time_seconds,
+      max_total_tokens: request.max_total_tokens
+    },
+    dependencies: yield* dependenciesOf(request.deps, path),
+    setup,
+    include: request.include,
+    baseline: request.baseline
+  }
+})

@@ -1,0 +1,201 @@
+/**
+ * A run from its first event to its last: the journal is opened, the clone is made beside the first request, turns
+ * follow each other, the result is verified, and everything is left behind as a bundle.
+ */
+import { Cause, Deferred, Effect, Exit, Fiber, Ref } from "effect"
+import type { RunId, TreeId } from "../domain/Ids.ts"
+import type { Round } from "../domain/Repetition.ts"
+import type { RunResult } from "../domain/Result.ts"
+import { promptVersion, systemPrompt, taskMessage } from "../domain/SystemPrompt.ts"
+import { checksOf, type Task } from "../domain/Task.ts"
+import { Checks } from "../services/Checks.ts"
+import { Git } from "../services/Git.ts"
+import { Models } from "../services/Model.ts"
+import { RunStore, type Journal, type StoreError } from "../services/RunStore.ts"
+import { Tools } from "../services/Tools.ts"
+import { Workspaces, type OpenWorkspace, type WorkspaceError } from "../services/Workspace.ts"
+import { ending, type Ending } from "./Ending.ts"
+import { finish } from "./Finish.ts"
+import { instructionsOf } from "./Instructions.ts"
+import { loop } from "./Loop.ts"
+import { makeStopwatch, type Stopwatch } from "./Stopwatch.ts"
+import type { ToolContext } from "./../services/Tools.ts"
+import { preflight, runCheck, type Verifying } from "./Verify.ts"
+
+/** What became of a run that ended: the result as it is on disk, and where the bundle is. */
+export interface FinishedRun {
+  readonly result: RunResult
+  readonly directory: string
+}
+
+/** How long the last words of an interrupted run may take: Ctrl-C must be answered within two seconds. */
+const interruptTimeout = "1 second"
+
+/** Opens the workspace and journals what came along. Its time is set-up time, which the run's clock does not count. */
+const openWorkspace = Effect.fnUntraced(function* (journal: Journal, task: Task) {
+  const workspaces = yield* Workspaces
+  const workspace = yield* workspaces.open({ task, directory: journal.directory })
+  yield* journal.append({ event_type: "workspace.prepared", data: workspace.prepared })
+  const { left_out } = workspace.prepared
+  if (left_out.length > 0) {
+    const shown = left_out.slice(0, 5).join(", ")
+    const more = left_out.length > 5 ? ` and ${left_out.length - 5} more` : ""
+    yield* journal.append({
+      event_type: "run.noted",
+      data: {
+        note: `the run starts from the commit; left out of it: ${shown}${more} (--base working-tree takes them along)`
+      }
+    })
+  }
+  return workspace
+})
+
+/** The prompt and the conversation's first items, from the base commit: the clone may still be on its way. */
+const beginConversation = Effect.fnUntraced(function* (journal: Journal, task: Task) {
+  const git = yield* Git
+  const tools = yield* Tools
+  const toolset = tools.toolset({ check_names: checksOf(task).map((check) => check.name) })
+  const [paths, instructions] = yield* Effect.all(
+    [git.paths(task.repository, task.base.commit), instructionsOf(task)],
+    { concurrency: 2 }
+  )
+  const system = systemPrompt({
+    task,
+    paths,
+    instructions,
+    tools: toolset.map(({ definition, effect }) => ({ name: definition.name, description: definition.description, effect }))
+  })
+  yield* journal.append({
+    event_type: "prompt.built",
+    data: { prompt_version: promptVersion, sections: system, tools: toolset.map((tool) => tool.definition) }
+  })
+  yield* journal.append({
+    event_type: "conversation.appended",
+    data: { item: { role: "user", content: taskMessage(task) } }
+  })
+  return { system, toolset }
+})
+
+/** Everything that happens between the first event and the ending. */
+const story = Effect.fnUntraced(function* (
+  journal: Journal,
+  task: Task,
+  stopwatch: Stopwatch,
+  opened: Ref.Ref<OpenWorkspace | null>,
+  verified: Ref.Ref<TreeId | null>
+) {
+  const { candidates } = yield* Models
+  const checks = yield* Checks
+  yield* Effect.forkScoped(candidates[0].warm)
+  const opening = yield* openWorkspace(journal, task).pipe(
+    Effect.tap((workspace) => Ref.set(opened, workspace)),
+    Effect.forkScoped({ startImmediately: true })
+  )
+  const workspace: Effect.Effect<OpenWorkspace, WorkspaceError | StoreError> = stopwatch.pause(Fiber.join(opening))
+  const { system, toolset } = yield* beginConversation(journal, task)
+
+  const verifying = (open: OpenWorkspace): Verifying => ({ journal, task, workspace: open, stopwatch })
+  const context = Effect.map(
+    workspace,
+    (open): ToolContext => ({
+      workspace: open,
+      limits: task.limits,
+      allowed_paths: task.allowed_paths,
+      check_names: checksOf(task).map((check) => check.name),
+      run_check: (name) =>
+        Effect.gen(function* () {
+          const check = checksOf(task).find((declared) => declared.name === name)
+          if (check === undefined) return null
+          return yield* runCheck(verifying(open), check, yield* open.tree, "model").pipe(
+            Effect.provideService(Checks, checks)
+          )
+        }).pipe(Effect.orDie)
+    })
+  )
+  const setUpProblem = yield* Deferred.make<Ending>()
+  if (task.baseline && checksOf(task).length > 0) {
+    yield* workspace.pipe(
+      Effect.flatMap((open) => preflight(verifying(open))),
+      Effect.tap((why) =>
+        why === null ? Effect.void : Deferred.succeed(setUpProblem, ending("could_not_verify", why))
+      ),
+      Effect.ignore,
+      Effect.forkScoped
+    )
+  }
+  const turns = loop({
+    journal,
+    task,
+    stopwatch,
+    system,
+    toolset,
+    candidates,
+    position: yield* Ref.make(0),
+    rounds: yield* Ref.make<ReadonlyArray<Round>>([]),
+    context,
+    workspace,
+    verified
+  })
+  return yield* Effect.raceFirst(turns, Deferred.await(setUpProblem))
+})
+
+/** An interrupted run is not over: it says so, and `resume` takes it from there. */
+const recordInterruption = (journal: Journal) =>
+  journal.append({ event_type: "run.interrupted", data: { reason: "interrupted" } }).pipe(
+    Effect.andThen(journal.barrier),
+    Effect.andThen(journal.checkpoint),
+    Effect.interruptible,
+    Effect.timeoutOption(interruptTimeout),
+    Effect.ignore
+  )
+
+/**
+ * Runs a task to its end. Fails only when the store does; everything else is a result. Interrupting it leaves a run
+ * without a terminal event, whose bundle says so.
+ */
+export const run = Effect.fn("Run.run")(function* (task: Task, options: { readonly run_id: RunId }) {
+  const store = yield* RunStore
+  const { candidates } = yield* Models
+  const journal = yield* store.create({
+    run_id: options.run_id,
+    task,
+    created: {
+      provider: candidates[0].provider,
+      model: candidates[0].model,
+      prompt_version: promptVersion,
+      base_sha: task.base.commit
+    }
+  })
+  const stopwatch = yield* makeStopwatch(task.limits.wall_time_seconds * 1000)
+  const opened = yield* Ref.make<OpenWorkspace | null>(null)
+  const verified = yield* Ref.make<TreeId | null>(null)
+  return yield* Effect.uninterruptibleMask((restore) =>
+    Effect.gen(function* () {
+      const exit = yield* restore(
+        Effect.scoped(story(journal, task, stopwatch, opened, verified)).pipe(
+          Effect.catchTags({
+            GitError: (error) => Effect.succeed(ending("workspace_failed", error.message)),
+            WorkspaceError: (error) => Effect.succeed(ending("workspace_failed", error.message)),
+            ApprovalUnavailable: (error) => Effect.succeed(ending("approval_unavailable", error.message))
+          })
+        )
+      ).pipe(Effect.exit)
+      if (Exit.isFailure(exit) && Cause.hasInterrupts(exit.cause)) {
+        yield* recordInterruption(journal)
+        return yield* exit
+      }
+      if (Exit.isFailure(exit) && Cause.hasFails(exit.cause)) return yield* exit
+      if (Exit.isFailure(exit)) yield* Effect.logError("the run died of a defect", exit.cause)
+      const { result } = yield* finish({
+        journal,
+        task,
+        workspace: yield* Ref.get(opened),
+        verified: yield* Ref.get(verified),
+        ending: Exit.isSuccess(exit)
+          ? exit.value
+          : ending("error", "looplane itself failed; the log file of the run has the details")
+      })
+      return { result, directory: journal.directory } satisfies FinishedRun
+    })
+  )
+}, Effect.scoped)

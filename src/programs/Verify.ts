@@ -1,0 +1,113 @@
+/**
+ * Verification: every declared check, each in a fresh place that holds exactly what is handed over.
+ */
+import { Effect, type Scope } from "effect"
+import type { CheckPurpose } from "../domain/Event.ts"
+import type { TreeId } from "../domain/Ids.ts"
+import type { CheckOutcome } from "../domain/Result.ts"
+import { checksOf, type Check, type Task } from "../domain/Task.ts"
+import { Checks } from "../services/Checks.ts"
+import type { Journal, StoreError } from "../services/RunStore.ts"
+import type { OpenWorkspace, WorkspaceError } from "../services/Workspace.ts"
+import type { Stopwatch } from "./Stopwatch.ts"
+
+export interface Verifying {
+  readonly journal: Journal
+  readonly task: Task
+  readonly workspace: OpenWorkspace
+  readonly stopwatch: Stopwatch
+}
+
+/** A check that could not be given a place to run in. */
+const unplaced = (check: Check, error: WorkspaceError): CheckOutcome => ({
+  name: check.name,
+  argv: check.argv,
+  verdict: "could_not_verify",
+  exit_code: null,
+  duration_seconds: 0,
+  tests: null,
+  reason: `no place to run it in: ${error.message}`,
+  output: ""
+})
+
+/** Runs one check on a tree, in a place of its own, and journals both ends. */
+export const runCheck = Effect.fn("Verify.runCheck")(function* (
+  verifying: Verifying,
+  check: Check,
+  tree: TreeId,
+  purpose: CheckPurpose
+): Effect.fn.Return<CheckOutcome, StoreError, Checks> {
+  const { journal, stopwatch, task, workspace } = verifying
+  const checks = yield* Checks
+  yield* journal.append({
+    event_type: "verification.started",
+    data: { name: check.name, argv: check.argv, purpose, tree }
+  })
+  yield* journal.barrier
+  const inPlace: Effect.Effect<
+    { readonly outcome: CheckOutcome; readonly wrote: ReadonlyArray<string> },
+    WorkspaceError,
+    Scope.Scope
+  > = Effect.gen(function* () {
+    const place = yield* workspace.materialise(tree)
+    const outcome = yield* checks.run(
+      check,
+      {
+        root: place.root,
+        subdirectory: task.subdirectory,
+        source: task.repository,
+        distrust: place.distrust
+      },
+      {
+        remaining_ms: yield* stopwatch.remaining_ms,
+        max_output_bytes: task.limits.max_tool_output_bytes
+      }
+    )
+    return { outcome, wrote: yield* place.wrote }
+  })
+  const { outcome, wrote } = yield* Effect.scoped(inPlace).pipe(
+    Effect.catchTag("WorkspaceError", (error) => Effect.succeed({ outcome: unplaced(check, error), wrote: [] }))
+  )
+  yield* journal.append({ event_type: "verification.completed", data: { purpose, tree, outcome, wrote } })
+  return outcome
+})
+
+/** What a tree is worth. */
+export type Verdict =
+  | { readonly _tag: "Verified" }
+  | { readonly _tag: "Failed"; readonly failing: ReadonlyArray<CheckOutcome> }
+  | { readonly _tag: "CouldNotVerify"; readonly why: string }
+
+const judge = (outcomes: ReadonlyArray<CheckOutcome>): Verdict => {
+  const failing = outcomes.filter((outcome) => outcome.verdict === "failed")
+  if (failing.length > 0) return { _tag: "Failed", failing }
+  const doubtful = outcomes.filter((outcome) => outcome.verdict !== "passed")
+  return doubtful.length > 0
+    ? { _tag: "CouldNotVerify", why: doubtful.map((o) => `${o.name}: ${o.reason ?? o.verdict}`).join("; ") }
+    : { _tag: "Verified" }
+}
+
+/** Runs every declared check on a tree, also after one has failed, and settles the verdict in the journal. */
+export const verify = Effect.fn("Verify.verify")(function* (verifying: Verifying, tree: TreeId) {
+  const outcomes: Array<CheckOutcome> = []
+  for (const check of checksOf(verifying.task)) {
+    outcomes.push(yield* runCheck(verifying, check, tree, "final"))
+  }
+  yield* verifying.journal.append({ event_type: "verification.settled", data: { tree, outcomes } })
+  return judge(outcomes)
+})
+
+/**
+ * Runs every declared check once on the untouched base. A set-up problem that no patch can cure is returned as the
+ * reason why nothing here can be verified; everything else is only recorded.
+ */
+export const preflight = Effect.fn("Verify.preflight")(function* (verifying: Verifying) {
+  const base = verifying.workspace.prepared.tree
+  for (const check of checksOf(verifying.task)) {
+    const outcome = yield* runCheck(verifying, check, base, "preflight")
+    if (outcome.verdict === "could_not_verify" && outcome.tests !== 0) {
+      return `check ${JSON.stringify(check.name)} cannot run here: ${outcome.reason ?? "unknown reason"}`
+    }
+  }
+  return null
+})

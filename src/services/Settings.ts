@@ -1,0 +1,39 @@
+/**
+ * What the user set outside the command line: environment and configuration file, decoded once.
+ */
+import { Context, type Effect, type Redacted, Schema } from "effect"
+import { providerNames, type ProviderName } from "../domain/model/Providers.ts"
+
+export class SettingsError extends Schema.TaggedError<SettingsError>()("SettingsError", {
+  message: Schema.String
+}) {}
+
+export { providerNames, type ProviderName }
+
+/** `config.json`. Unknown keys are refused; it never holds a secret. */
+export const Config = Schema.Struct({
+  provider: Schema.optionalKey(Schema.String),
+  model: Schema.optionalKey(Schema.String),
+  api_url: Schema.optionalKey(Schema.String),
+  fallback_models: Schema.optionalKey(Schema.Array(Schema.String)),
+  setup: Schema.optionalKey(Schema.Array(Schema.String))
+})
+export type Config = typeof Config.Type
+
+export class Settings extends Context.Service<
+  Settings,
+  {
+    /** Absolute. */
+    readonly run_root: string
+    readonly config_path: string
+    /** Reads and decodes the configuration file; an absent one is empty. */
+    readonly config: Effect.Effect<Config, SettingsError>
+    readonly provider: string | null
+    readonly model: string | null
+    readonly api_url: string | null
+    /** The key for a provider, from its environment variables; null when none is set. */
+    readonly apiKey: (provider: ProviderName) => Redacted.Redacted<string> | null
+    /** The environment's own base URL of a provider (OPENAI_BASE_URL, ANTHROPIC_BASE_URL, OLLAMA_HOST). */
+    readonly baseUrl: (provider: ProviderName) => string | null
+  }
+>()("looplane/services/Settings") {}

@@ -1,0 +1,54 @@
+/**
+ * What a model may do. One record per tool holds its schema, its effect on the world, its flags and its handler.
+ */
+import { Context, type Effect, type Schema } from "effect"
+import type { ActionEffect } from "../domain/Event.ts"
+import type { TreeId } from "../domain/Ids.ts"
+import type { CheckOutcome } from "../domain/Result.ts"
+import type { Limits } from "../domain/Task.ts"
+import type { ToolDefinition } from "./Model.ts"
+import type { OpenWorkspace } from "./Workspace.ts"
+
+/** What the model reads back. Everything that the model did wrong is one of these, never an error. */
+export interface Observation {
+  readonly ok: boolean
+  readonly content: string
+  /** Set when the call may have changed the workspace. */
+  readonly tree?: TreeId
+}
+
+/** What a tool of one run works with. */
+export interface ToolContext {
+  readonly workspace: OpenWorkspace
+  readonly limits: Limits
+  readonly allowed_paths: ReadonlyArray<string>
+  /** Names of the declared checks. */
+  readonly check_names: ReadonlyArray<string>
+  /** Runs a declared check on the workspace as it stands; null when none has that name. */
+  readonly run_check: (name: string) => Effect.Effect<CheckOutcome | null>
+}
+
+export interface Tool {
+  readonly definition: ToolDefinition
+  readonly effect: ActionEffect
+  /** May run beside other such tools of the same turn. */
+  readonly concurrent: boolean
+  /** Decodes the arguments; a decode error is an observation that names the field. Bounded by the context's limits. */
+  readonly call: (
+    args: Readonly<Record<string, unknown>>,
+    context: ToolContext
+  ) => Effect.Effect<Observation>
+  /** What a person should see before allowing it. */
+  readonly preview: (args: Readonly<Record<string, unknown>>) => string
+}
+
+export class Tools extends Context.Service<
+  Tools,
+  {
+    /** The tools of a run whose task declares these checks, in the order in which the model hears of them. */
+    readonly toolset: (options: { readonly check_names: ReadonlyArray<string> }) => ReadonlyArray<Tool>
+  }
+>()("looplane/services/Tools") {}
+
+/** The codec of a tool's arguments. */
+export type ArgumentSchema = Schema.Top

@@ -1,0 +1,30 @@
+import { defineConfig } from "vitest/config"
+
+// One module graph per worker: importing Effect again for every file costs more than the tests. It asks for tests
+// without module-level mutable state and without module mocks.
+const shared = { isolate: false, pool: "forks", testTimeout: 15_000, hookTimeout: 30_000 } as const
+
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        test: {
+          ...shared,
+          name: "unit",
+          include: ["test/**/*.test.ts"],
+          exclude: ["test/e2e/**", "test/real/**"]
+        }
+      },
+      {
+        // Drives bin/looplane.js, so what the sources say now is built first; a run of unit tests alone builds nothing.
+        test: {
+          ...shared,
+          name: "e2e",
+          include: ["test/e2e/**/*.test.ts"],
+          globalSetup: ["scripts/build-for-tests.mjs"],
+          testTimeout: 60_000
+        }
+      }
+    ]
+  }
+})
