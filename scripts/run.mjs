@@ -26,8 +26,10 @@ const tasks = {
   diagnostics: { steps: (args) => [[script("scripts/diagnostics.mjs"), ...args]] },
   test: { steps: (args) => [[tool("vitest"), "run", ...args]] },
   "test:real": {
-    built: true,
-    steps: (args) => [[tool("vitest"), "run", "--config", script("vitest.real.config.ts"), ...args]]
+    steps: (args) => [
+      [script("scripts/build.mjs")],
+      [tool("vitest"), "run", "--config", script("vitest.real.config.ts"), ...args]
+    ]
   },
   demo: { built: true, steps: (args) => [[script("scripts/demo.mjs"), ...args]] },
   bench: { built: true, steps: (args) => [[script("bench/main.ts"), ...args]] },
@@ -43,10 +45,10 @@ const tasks = {
 /** Runs one command line with our Node, passes on what asks this process to stop, and resolves with the exit code. */
 const run = (commandLine) => {
   const node = toolNode()
-  const bin = path.join(root, "node_modules", ".bin")
+  const places = [path.dirname(node), path.join(root, "node_modules", ".bin"), process.env.PATH ?? ""]
   const child = spawn(node, commandLine, {
     cwd: root,
-    env: { ...process.env, PATH: `${bin}${path.delimiter}${process.env.PATH ?? ""}` },
+    env: { ...process.env, PATH: places.join(path.delimiter) },
     stdio: "inherit"
   })
   const forward = (signal) => child.kill(signal)

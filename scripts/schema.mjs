@@ -6,7 +6,8 @@ import path from "node:path"
 import { root } from "./setup.mjs"
 
 const check = process.argv.includes("--check")
-const { jsonSchemas = {} } = await import("../dist/index.js")
+// By address and not by name: the linter's types must not depend on whether dist/ was built before.
+const { jsonSchemas = {} } = await import(new URL("../dist/index.js", import.meta.url).href)
 
 for (const [name, schema] of Object.entries(jsonSchemas)) {
   const file = path.join(root, "schema", `${name}.json`)

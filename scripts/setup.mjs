@@ -77,8 +77,12 @@ const isNewEnough = (version) => {
   return major > 22 || (major === 22 && minor >= 19)
 }
 
-/** The Node that runs our tools: the one the clone brings along, else the machine's own when it is new enough. */
+/**
+ * The Node that runs our tools: the one the clone brings along, else the machine's own when it is new enough. The
+ * environment may name another, so that CI can test with each Node that the package supports.
+ */
 export const toolNode = () => {
+  if (process.env.LOOPLANE_NODE) return process.env.LOOPLANE_NODE
   const own = inRoot("node_modules", ".bin", "node")
   if (fs.existsSync(own)) return own
   if (isNewEnough(process.versions.node)) return process.execPath

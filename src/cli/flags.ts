@@ -1,7 +1,7 @@
 /**
  * Flags as data. What a flag means is decided in `request.ts`; nothing here does anything.
  */
-import { Argument, Flag } from "effect/cli"
+import { Argument, type Command, Flag } from "effect/cli"
 import { defaultLimits } from "../domain/Task.ts"
 
 const text = (name: string, description: string, metavar: string) =>
@@ -16,7 +16,7 @@ const later = (name: string) => Flag.Boolean(name).pipe(Flag.withHidden, Flag.wi
 
 export const prompt = Argument.String("prompt").pipe(
   Argument.withDescription('What should be done, in words. "-" reads it from stdin'),
-  Argument.variadic
+  Argument.variadic()
 )
 
 export const runRoot = optionalText(
@@ -119,3 +119,6 @@ export const sessionsFlags = {
     Flag.withDefault("text")
   )
 } as const
+
+export type RunInput = Command.Command.Config.Infer<typeof runFlags>
+export type SessionsInput = Command.Command.Config.Infer<typeof sessionsFlags>

@@ -218,6 +218,7 @@ export const EntryHeader = Schema.Struct({
   /** ISO 8601, UTC. */
   created_at: Schema.String
 })
+export type EntryHeader = typeof EntryHeader.Type
 export const JournalEntry = Schema.Struct({ ...EntryHeader.fields, event: RunEvent })
 export type JournalEntry = typeof JournalEntry.Type
 

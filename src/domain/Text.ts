@@ -46,7 +46,5 @@ export const boundText = (text: string, maxBytes: number): string => {
   if (room <= 0) return takeHead(marker(bytes.length), maxBytes)
   const end = headEnd(bytes, Math.ceil(room / 2))
   const start = tailStart(bytes, room - end)
-  return (
-    decoder.decode(bytes.subarray(0, end)) + marker(start - end) + decoder.decode(bytes.subarray(start))
-  )
+  return decoder.decode(bytes.subarray(0, end)) + marker(start - end) + decoder.decode(bytes.subarray(start))
 }

@@ -51,7 +51,8 @@ const check = (input: string, directory: boolean): Result.Result<string, string>
       if (segments.pop() === undefined) return Result.fail(`${shown} leads out of the workspace`)
       continue
     }
-    if (isGitSegment(segment)) return Result.fail(`${shown} leads into a git directory, which tools never touch`)
+    if (isGitSegment(segment))
+      return Result.fail(`${shown} leads into a git directory, which tools never touch`)
     if (bytesOf(segment) > MAX_SEGMENT_BYTES) {
       return Result.fail(`${shown} has a name longer than ${MAX_SEGMENT_BYTES} bytes`)
     }

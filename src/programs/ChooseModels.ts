@@ -1,17 +1,11 @@
 /**
  * Which models a run asks: command line before environment before configuration.
  */
-import { Effect, type Redacted } from "effect"
+import { Effect } from "effect"
 import { refuse, type Refusal } from "../domain/Refusal.ts"
-import { providerNames, Settings, type ProviderName } from "../services/Settings.ts"
-
-export interface ModelSpec {
-  readonly provider: ProviderName
-  readonly model: string
-  /** The base URL that the user chose; null for the provider's own. */
-  readonly api_url: string | null
-  readonly api_key: Redacted.Redacted<string> | null
-}
+import { isProviderName, laterProviders, providerNames, type ProviderName } from "../domain/model/Providers.ts"
+import type { ModelSpec } from "../services/Model.ts"
+import { Settings } from "../services/Settings.ts"
 
 export interface ModelRequestSpec {
   readonly provider: string | null
@@ -20,17 +14,12 @@ export interface ModelRequestSpec {
   readonly fallback_models: ReadonlyArray<string>
 }
 
-/** Providers of the reference that later versions bring. */
-const comingProviders = ["gemini", "workers-ai", "openai-codex"]
-
-const isProvider = (name: string): name is ProviderName => providerNames.some((known) => known === name)
-
 const providerOf = (name: string): Effect.Effect<ProviderName, Refusal> =>
-  isProvider(name)
+  isProviderName(name)
     ? Effect.succeed(name)
     : Effect.fail(
         refuse(
-          comingProviders.includes(name)
+          laterProviders.includes(name)
             ? `the provider ${name} is not in this version; there are: ${providerNames.join(", ")}`
             : `there is no provider ${JSON.stringify(name)}; there are: ${providerNames.join(", ")}`
         )
@@ -40,7 +29,7 @@ const providerOf = (name: string): Effect.Effect<ProviderName, Refusal> =>
 const split = (spec: string): { readonly provider: string | null; readonly model: string } => {
   const slash = spec.indexOf("/")
   const prefix = slash === -1 ? "" : spec.slice(0, slash)
-  return isProvider(prefix) || comingProviders.includes(prefix)
+  return isProviderName(prefix) || laterProviders.includes(prefix)
     ? { provider: prefix, model: spec.slice(slash + 1) }
     : { provider: null, model: spec }
 }

@@ -182,9 +182,9 @@ export const run = Effect.fn("Run.run")(function* (task: Task, options: { readon
       ).pipe(Effect.exit)
       if (Exit.isFailure(exit) && Cause.hasInterrupts(exit.cause)) {
         yield* recordInterruption(journal)
-        return yield* exit
+        return yield* Effect.failCause(exit.cause)
       }
-      if (Exit.isFailure(exit) && Cause.hasFails(exit.cause)) return yield* exit
+      if (Exit.isFailure(exit) && Cause.hasFails(exit.cause)) return yield* Effect.failCause(exit.cause)
       if (Exit.isFailure(exit)) yield* Effect.logError("the run died of a defect", exit.cause)
       const { result } = yield* finish({
         journal,

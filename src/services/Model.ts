@@ -1,8 +1,9 @@
 /**
  * A model that answers. Models are values, not tags: a run has several at once (fallbacks, later reviewers).
  */
-import { Context, type Effect, type Stream } from "effect"
+import { Context, type Effect, type Redacted, type Stream } from "effect"
 import type { ConversationItem, ModelTurn } from "../domain/Conversation.ts"
+import type { ProviderName } from "../domain/model/Providers.ts"
 import type { ModelError } from "../domain/ModelError.ts"
 import type { PromptSection } from "../domain/Prompt.ts"
 
@@ -35,6 +36,15 @@ export interface Model {
   readonly warm: Effect.Effect<void>
   /** One answer. Interrupting the stream closes the connection. Never retries by itself. */
   readonly stream: (request: ModelRequest) => Stream.Stream<ModelEvent, ModelError>
+}
+
+/** A model that the user named, before it is made. */
+export interface ModelSpec {
+  readonly provider: ProviderName
+  readonly model: string
+  /** The base URL that the user chose; null for the provider's own. */
+  readonly api_url: string | null
+  readonly api_key: Redacted.Redacted<string> | null
 }
 
 /** The models of a run in the order in which they are tried. */

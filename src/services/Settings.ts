@@ -2,13 +2,11 @@
  * What the user set outside the command line: environment and configuration file, decoded once.
  */
 import { Context, type Effect, type Redacted, Schema } from "effect"
-import { providerNames, type ProviderName } from "../domain/model/Providers.ts"
+import type { ProviderName } from "../domain/model/Providers.ts"
 
 export class SettingsError extends Schema.TaggedError<SettingsError>()("SettingsError", {
   message: Schema.String
 }) {}
-
-export { providerNames, type ProviderName }
 
 /** `config.json`. Unknown keys are refused; it never holds a secret. */
 export const Config = Schema.Struct({

@@ -3,7 +3,6 @@
  */
 import { Clock, Effect, FileSystem, Layer, Option, Path, Result, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
-import type { Command } from "effect/cli"
 import { JournalEntry } from "../../domain/Event.ts"
 import { RunId } from "../../domain/Ids.ts"
 import { refuse } from "../../domain/Refusal.ts"
@@ -15,15 +14,13 @@ import { layerRead, layerRun, makeModels } from "../../layers/Live.ts"
 import { Models } from "../../services/Model.ts"
 import { Observer } from "../../services/Observer.ts"
 import { Settings } from "../../services/Settings.ts"
-import type { exec } from "../commands.ts"
+import type { RunInput } from "../flags.ts"
 import { CliExit } from "../exit.ts"
 import { writeErr, writeOut } from "../io.ts"
 import { laterFlag } from "../later.ts"
 import { readPrompt } from "../prompt.ts"
 import { progressLine } from "../render/progress.ts"
 import { absolute, resultText } from "../render/result.ts"
-
-type RunInput = typeof exec extends Command.Command<string, infer Input, infer _C, infer _E, infer _R> ? Input : never
 
 export interface RunMode {
   readonly checksRequired: boolean

@@ -7,16 +7,9 @@ import { RunStore, type RunDetails, type RunSummary } from "../../services/RunSt
 import { Settings } from "../../services/Settings.ts"
 import { totalTokens } from "../../domain/Usage.ts"
 import { CliExit } from "../exit.ts"
+import type { SessionsInput } from "../flags.ts"
 import { writeErr, writeOut } from "../io.ts"
 import { listText, showText } from "../render/sessions.ts"
-
-interface SessionsInput {
-  readonly runRoot: Option.Option<string>
-  readonly limit: number
-  readonly query: Option.Option<string>
-  readonly show: Option.Option<string>
-  readonly output: "text" | "json"
-}
 
 const summaryJson = (run: RunSummary) => ({
   run_id: run.run_id,

@@ -13,7 +13,13 @@ type Block =
   | { readonly type: "thinking"; readonly text: string; readonly signature: string }
   | { readonly type: "redacted"; readonly data: string }
   /** `input` is what the block began with; the text of its deltas wins. */
-  | { readonly type: "call"; readonly id: string; readonly name: string; readonly input: unknown; readonly text: string }
+  | {
+      readonly type: "call"
+      readonly id: string
+      readonly name: string
+      readonly input: unknown
+      readonly text: string
+    }
   | { readonly type: "skipped" }
 
 export interface AnthropicState {
@@ -27,7 +33,14 @@ export interface AnthropicState {
   readonly done: boolean
 }
 
-const initial: AnthropicState = { blocks: [], stop: null, refusal: "", counts: {}, started: false, done: false }
+const initial: AnthropicState = {
+  blocks: [],
+  stop: null,
+  refusal: "",
+  counts: {},
+  started: false,
+  done: false
+}
 
 const startBlock = (block: JsonRecord): Block => {
   switch (block["type"]) {
@@ -38,7 +51,13 @@ const startBlock = (block: JsonRecord): Block => {
     case "redacted_thinking":
       return { type: "redacted", data: text(block["data"]) }
     case "tool_use":
-      return { type: "call", id: text(block["id"]), name: text(block["name"]), input: block["input"], text: "" }
+      return {
+        type: "call",
+        id: text(block["id"]),
+        name: text(block["name"]),
+        input: block["input"],
+        text: ""
+      }
     default:
       return { type: "skipped" }
   }
@@ -87,7 +106,9 @@ const shown = (block: Block, delta: JsonRecord): ReadonlyArray<Delta> => {
 
 const place = (state: AnthropicState, index: number, block: Block): AnthropicState => ({
   ...state,
-  blocks: [...state.blocks.filter(([at]) => at !== index), [index, block] as const].toSorted(([a], [b]) => a - b)
+  blocks: [...state.blocks.filter(([at]) => at !== index), [index, block] as const].toSorted(
+    ([a], [b]) => a - b
+  )
 })
 
 const mergeCounts = (before: JsonRecord, usage: unknown): JsonRecord => ({

@@ -26,7 +26,9 @@ const fail = (message: string) => Result.fail(new ModelConfigError({ message }))
 const parseBase = (raw: string): Result.Result<Endpoint, ModelConfigError> => {
   const url = URL.parse(raw)
   if (url === null || /\s/.test(raw) || (url.protocol !== "http:" && url.protocol !== "https:"))
-    return fail(`the API URL must be absolute and begin with https:// or http://; got ${JSON.stringify(bounded(raw))}`)
+    return fail(
+      `the API URL must be absolute and begin with https:// or http://; got ${JSON.stringify(bounded(raw))}`
+    )
   // The text is not repeated: what stands before the @ is a secret.
   if (url.username !== "" || url.password !== "" || /^[a-z]+:\/\/[^/]*@/i.test(raw))
     return fail("the API URL must not contain credentials; give the key in its environment variable")
@@ -47,7 +49,10 @@ export const openAiEndpoint = parseBase
  * A base URL of Anthropic Messages, given without `/v1` (one at the end is dropped). A host that is neither the
  * official one nor this machine needs `allowCustom`.
  */
-export const anthropicEndpoint = (raw: string, allowCustom: boolean): Result.Result<Endpoint, ModelConfigError> =>
+export const anthropicEndpoint = (
+  raw: string,
+  allowCustom: boolean
+): Result.Result<Endpoint, ModelConfigError> =>
   Result.flatMap(parseBase(raw), (endpoint) => {
     const url = endpoint.url.replace(/\/v1$/, "")
     if (!endpoint.loopback && !allowCustom && !sameOrigin(url, officialAnthropicUrl))

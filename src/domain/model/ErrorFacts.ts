@@ -1,6 +1,7 @@
 /**
  * What a refusal or failure of a provider means: status, headers and body become one `ModelError`.
  */
+import { DateTime, Option } from "effect"
 import { modelError, type ModelError, type ModelErrorKind } from "../ModelError.ts"
 import * as P from "./ErrorPatterns.ts"
 import { list, parse, record, text, type JsonRecord } from "./Json.ts"
@@ -42,10 +43,13 @@ interface Said {
 
 const httpStatus = (value: unknown): number | null => {
   const status = typeof value === "string" && /^\d{3}$/.test(value) ? Number(value) : value
-  return typeof status === "number" && Number.isInteger(status) && status >= 400 && status <= 599 ? status : null
+  return typeof status === "number" && Number.isInteger(status) && status >= 400 && status <= 599
+    ? status
+    : null
 }
 
-const firstText = (...values: ReadonlyArray<unknown>): string => values.map(text).find((value) => value !== "") ?? ""
+const firstText = (...values: ReadonlyArray<unknown>): string =>
+  values.map(text).find((value) => value !== "") ?? ""
 
 const read = (body: string): Said => {
   const parsed = parse(body)
@@ -65,7 +69,14 @@ const read = (body: string): Said => {
     looksLikeHtml(body) ? htmlTitle(body) : "",
     plain
   )
-  const named = [error["code"], error["type"], error["status"], outer["code"], metadata["error_type"], error["limit_source"]]
+  const named = [
+    error["code"],
+    error["type"],
+    error["status"],
+    outer["code"],
+    metadata["error_type"],
+    error["limit_source"]
+  ]
   const reasons = list(error["details"]).map((each) => record(each)["reason"])
   const codes = [...named, ...reasons].map(text).filter((code) => code !== "" && code !== "error")
   return {
@@ -88,7 +99,8 @@ const isQuota = (said: Said, hint: Hint | null): boolean => {
 
 const kindOf = (status: number | null, said: Said, hint: Hint | null): ModelErrorKind => {
   const coded = (pattern: RegExp) => said.codes.some((code) => pattern.test(code))
-  const limited = status === 429 || (status === null && (coded(P.rateCodes) || P.some(P.rateTexts, said.prose)))
+  const limited =
+    status === 429 || (status === null && (coded(P.rateCodes) || P.some(P.rateTexts, said.prose)))
   const hardQuota = coded(P.quotaCodes) || P.some(P.quotaTexts, said.prose)
   if (status === 402) return "quota_exhausted"
   if (limited) return isQuota(said, hint) ? "quota_exhausted" : "rate_limit"
@@ -101,7 +113,8 @@ const kindOf = (status: number | null, said: Said, hint: Hint | null): ModelErro
   if ((status === null || status >= 498) && P.some(P.overloadedTexts, said.prose)) return "overloaded"
   if (status === null && coded(P.authCodes)) return "auth"
   const unknownModel = coded(P.modelCodes) || P.some(P.modelTexts, said.prose)
-  if (unknownModel && (status === null || status === 400 || status === 404 || status === 422)) return "model_not_found"
+  if (unknownModel && (status === null || status === 400 || status === 404 || status === 422))
+    return "model_not_found"
   if (status === 408 || status === 409 || status === 425) return "retryable"
   if (status !== null && status >= 500) return "provider"
   if (status !== null && status >= 400) return "invalid_request"
@@ -126,7 +139,13 @@ const retryableOf = (kind: ModelErrorKind, status: number | null, headers: Heade
   return redirected(status) ? false : undefined
 }
 
-const describe = (failure: Failure, status: number | null, kind: ModelErrorKind, said: Said, asked: Asked): string => {
+const describe = (
+  failure: Failure,
+  status: number | null,
+  kind: ModelErrorKind,
+  said: Said,
+  asked: Asked
+): string => {
   const who = status === null ? `${asked.provider} reported an error` : `${asked.provider} answered ${status}`
   if (redirected(status)) return `${who}: the API URL redirects to another address; give that address itself`
   const html = looksLikeHtml(failure.body) ? "a web page in place of an answer" : ""
@@ -138,7 +157,8 @@ const describe = (failure: Failure, status: number | null, kind: ModelErrorKind,
   return `${who}${about}: ${what === "" ? "no details given" : what}${hint}`
 }
 
-const isoDate = (ms: number): string | null => (Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : null)
+const isoDate = (ms: number): string | null =>
+  Option.match(DateTime.make(ms), { onNone: () => null, onSome: DateTime.formatIso })
 
 /** The error that a failed request means. Its message is one bounded line without markup and without the key. */
 export const classify = (failure: Failure, asked: Asked): ModelError => {
@@ -163,6 +183,7 @@ export const classify = (failure: Failure, asked: Asked): ModelError => {
     retry_after_ms: hint?.delay_ms ?? null,
     resets_at: kind === "quota_exhausted" && hint !== null ? isoDate(asked.nowMs + hint.delay_ms) : null,
     provider_code: said.code === null ? null : oneLine(redact(said.code, asked.secret), 100),
-    request_id: firstText(headers["x-request-id"], headers["request-id"], headers["cf-ray"], said.requestId) || null
+    request_id:
+      firstText(headers["x-request-id"], headers["request-id"], headers["cf-ray"], said.requestId) || null
   })
 }

@@ -11,7 +11,7 @@ const bound = String.raw`context (?:length|window|size|limit)|token limit|(?:max
 
 export const overflowTexts: ReadonlyArray<RegExp> = [
   // "prompt is too long", "Input is too long for requested model", "request too large"
-  new RegExp(String.raw`\b(?:${size})\b[\w\s'"()-]{0,60}\btoo (?:long|large|big|many tokens)\b`, "i"),
+  new RegExp(String.raw`\b(?:${size})\b[^.\n]{0,60}\btoo (?:long|large|big|many tokens)\b`, "i"),
   /\btoo many (?:input |prompt |total )?tokens\b/i,
   // "exceeds the context window", "exceeded model token limit", "greater than the context length"
   new RegExp(
@@ -76,7 +76,8 @@ export const modelTexts: ReadonlyArray<RegExp> = [
 ]
 
 export const timeoutCodes = /timeout|timed_out|deadline_exceeded/
-export const invalidCodes = /invalid_request|invalid_argument|bad_request|validation|unprocessable|failed_precondition/
+export const invalidCodes =
+  /invalid_request|invalid_argument|bad_request|validation|unprocessable|failed_precondition/
 
 export const some = (patterns: ReadonlyArray<RegExp>, sentence: string): boolean =>
   patterns.some((pattern) => pattern.test(sentence))

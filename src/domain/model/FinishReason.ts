@@ -26,7 +26,8 @@ export const finishReason = (
   word: string | null,
   turn: { readonly calls: boolean; readonly refused: boolean }
 ): FinishReason => {
-  const known = word !== null && Object.hasOwn(words, word.toLowerCase()) ? words[word.toLowerCase()] : undefined
+  const known =
+    word !== null && Object.hasOwn(words, word.toLowerCase()) ? words[word.toLowerCase()] : undefined
   const said = known ?? "stop"
   // Some providers say "stop" beside tool calls, and "tool_use" beside none.
   if (said === "stop" && turn.calls) return "tool_use"

@@ -67,7 +67,13 @@ const usageOf = (chunk: JsonRecord, choice: JsonRecord, before: Usage): Usage =>
 const isComplete = (json: string) => isRecord(parse(json))
 
 /** Which slot a piece of a call belongs to; -1 for a new one. */
-const slotOf = (slots: ReadonlyArray<Slot>, index: number | null, id: string, name: string, args: string): number => {
+const slotOf = (
+  slots: ReadonlyArray<Slot>,
+  index: number | null,
+  id: string,
+  name: string,
+  args: string
+): number => {
   const at =
     index !== null
       ? slots.findLastIndex((slot) => slot.index === index)
@@ -112,7 +118,10 @@ const readContent = (content: unknown): ReadonlyArray<Delta> =>
   (typeof content === "string" ? [content] : list(content)).map((part) => {
     const thinking = record(part)["thinking"] ?? record(part)["reasoning"]
     if (thinking === undefined) return { type: "text", text: partText(part) }
-    return { type: "reasoning", text: typeof thinking === "string" ? thinking : list(thinking).map(partText).join("") }
+    return {
+      type: "reasoning",
+      text: typeof thinking === "string" ? thinking : list(thinking).map(partText).join("")
+    }
   })
 
 const joined = (deltas: ReadonlyArray<Delta>, type: Delta["type"]) =>
@@ -153,7 +162,8 @@ const push = (
   if (!isRecord(chunk)) return Result.fail({ _tag: "Unparsable" })
   const choice = list(chunk["choices"]).find((each) => isRecord(each) && (count(each["index"]) ?? 0) === 0)
   const error = chunk["error"] ?? record(choice)["error"]
-  if (error !== undefined && error !== null) return Result.fail({ _tag: "Reported", body: JSON.stringify({ error }) })
+  if (error !== undefined && error !== null)
+    return Result.fail({ _tag: "Reported", body: JSON.stringify({ error }) })
   if (!isRecord(choice)) return Result.succeed([{ ...state, usage: usageOf(chunk, {}, state.usage) }, []])
   if (choice["finish_reason"] === "error") return Result.fail({ _tag: "Reported", body: data })
   return Result.succeed(pushChoice(state, chunk, choice))
@@ -166,7 +176,11 @@ const draft = (state: OpenAiState): Result.Result<Draft, Fault> => {
   return Result.succeed({
     text: state.text,
     reasoning: state.reasoning === "" ? [] : [{ text: state.reasoning }],
-    calls: slots.map(({ id, ...slot }) => ({ id: id === "" ? null : id, name: slot.name, arguments: slot.arguments })),
+    calls: slots.map(({ id, ...slot }) => ({
+      id: id === "" ? null : id,
+      name: slot.name,
+      arguments: slot.arguments
+    })),
     finish_reason: finishReason(state.finish, { calls: slots.length > 0, refused: state.refusal !== "" }),
     refusal: state.refusal === "" ? null : state.refusal,
     usage: state.usage

@@ -53,7 +53,9 @@ export const officialAnthropicUrl = "https://api.anthropic.com"
 export const anthropicMaxTokens = 8192
 
 export const providers: Readonly<Record<ProviderName, Provider>> = {
-  "openai-compatible": chat(`https://${officialOpenAiHost}/v1`, "OPENAI_API_KEY", { url_env: "OPENAI_BASE_URL" }),
+  "openai-compatible": chat(`https://${officialOpenAiHost}/v1`, "OPENAI_API_KEY", {
+    url_env: "OPENAI_BASE_URL"
+  }),
   anthropic: chat(officialAnthropicUrl, "ANTHROPIC_API_KEY", {
     protocol: "anthropic",
     url_env: "ANTHROPIC_BASE_URL",

@@ -30,7 +30,8 @@ export const oneLine = (text: string, max = maxMessageChars): string => {
   return `${Array.from(line.slice(0, max)).slice(0, -1).join("")}…`
 }
 
-export const looksLikeHtml = (body: string): boolean => /^\s*(?:<!doctype html|<html|<\?xml|<head|<body)/i.test(body)
+export const looksLikeHtml = (body: string): boolean =>
+  /^\s*(?:<!doctype html|<html|<\?xml|<head|<body)/i.test(body)
 
 /** What a web page says in its title, or in its first heading. */
 export const htmlTitle = (body: string): string => {

@@ -29,7 +29,9 @@ export const encode = (text: string): ByteString =>
 
 /** The text of UTF-8 bytes with its byte order mark kept, or undefined when they are not valid UTF-8. */
 export const decodeBytes = (bytes: Uint8Array): string | undefined =>
-  Result.getOrUndefined(Result.try(() => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes)))
+  Result.getOrUndefined(
+    Result.try(() => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes))
+  )
 
 export const decode = (text: ByteString): string | undefined =>
   beyondAscii.test(text) ? decodeBytes(toBytes(text)) : text

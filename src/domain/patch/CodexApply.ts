@@ -6,7 +6,7 @@ import { Result } from "effect"
 import { quotePath } from "../WorkspacePath.ts"
 import { BOM, type ByteString, decode, fromBytes, toBytes } from "./ByteString.ts"
 import type { CodexChunk, CodexOperation } from "./CodexPatch.ts"
-import { locateChunk, type Target, targetOf } from "./CodexSearch.ts"
+import { locateChunk, type Target, targetOf, withoutBom } from "./CodexSearch.ts"
 import { checkParents, type Overlay, requireFile, requireFree } from "./FileSet.ts"
 import { endingOf, splitAnyLines, splitLines } from "./Lines.ts"
 import { type PatchError, refuse } from "./PatchError.ts"
@@ -31,15 +31,19 @@ const usualEnding = (lines: ReadonlyArray<ByteString>): string => {
   return usual
 }
 
-const spliceOf = (target: Target, chunk: CodexChunk, start: number, length: number, ending: string): Splice => {
+const spliceOf = (
+  target: Target,
+  chunk: CodexChunk,
+  start: number,
+  length: number,
+  ending: string
+): Splice => {
   const lines: Array<ByteString> = []
   let at = start
   for (const line of chunk.lines.slice(0, length)) {
-    if (line.kind === "add") lines.push(target.hasBom && line.text.startsWith(BOM) ? `${line.text.slice(BOM.length)}${ending}` : `${line.text}${ending}`)
-    else {
-      if (line.kind === "context") lines.push(target.lines[at] ?? "")
-      at++
-    }
+    if (line.kind === "add") lines.push(withoutBom(target, line.text) + ending)
+    else if (line.kind === "context") lines.push(target.lines[at++] ?? "")
+    else at++
   }
   return { start, count: at - start, lines }
 }
@@ -59,7 +63,7 @@ const applyChunks = (
       splices.push(splice)
       cursor = place.next
     }
-    return spliceLines(target.lines, splices, (line) => line + ending) ?? ""
+    return spliceLines(target.lines, splices, (line) => (endingOf(line) === "" ? line + ending : line)) ?? ""
   })
 
 const update = (
@@ -69,9 +73,14 @@ const update = (
 ): Result.Result<ByteString, PatchError> =>
   Result.gen(function* () {
     if (chunks.length === 0) return content
-    if (content.includes("\0")) return yield* refuse("binary", `${quotePath(path)} is binary: it contains NUL bytes`, path)
+    if (content.includes("\0"))
+      return yield* refuse("binary", `${quotePath(path)} is binary: it contains NUL bytes`, path)
     if (decode(content) === undefined) {
-      return yield* refuse("encoding", `${quotePath(path)} is not valid UTF-8: use a unified diff on its ASCII lines`, path)
+      return yield* refuse(
+        "encoding",
+        `${quotePath(path)} is not valid UTF-8: use a unified diff on its ASCII lines`,
+        path
+      )
     }
     const mark = content.startsWith(BOM) ? BOM : ""
     const text = content.slice(mark.length)
@@ -83,7 +92,10 @@ const update = (
   })
 
 /** Applies one operation to the overlay. An existing file is never overwritten by a new or a moved one. */
-export const applyCodexOperation = (overlay: Overlay, operation: CodexOperation): Result.Result<void, PatchError> =>
+export const applyCodexOperation = (
+  overlay: Overlay,
+  operation: CodexOperation
+): Result.Result<void, PatchError> =>
   Result.gen(function* () {
     const path = yield* checkRawPath(operation.path)
     yield* checkParents(overlay, path)

@@ -50,7 +50,8 @@ export const isCodexPatch = (patch: string): boolean => {
 }
 
 /** A shell here-document or a Markdown fence, in which models wrap patches. */
-const isWrapper = (line: string): boolean => /^(?:apply_patch\s+)?<<-?\s?(['"]?)\w+\1$/.test(line) || /^`{3,}\w*$/.test(line)
+const isWrapper = (line: string): boolean =>
+  /^(?:apply_patch\s+)?<<-?\s?(['"]?)\w+\1$/.test(line) || /^`{3,}\w*$/.test(line)
 
 interface Script {
   readonly lines: ReadonlyArray<ByteString>
@@ -83,7 +84,12 @@ const between = (patch: ByteString): Result.Result<Script, PatchError> => {
 const fail = (script: Script, at: number, message: string): Result.Result<never, PatchError> =>
   refuse("malformed", `line ${script.first + at} of the patch: ${message}`)
 
-const headers = { add: "*** Add File: ", remove: "*** Delete File: ", update: "*** Update File: ", move: "*** Move to: " }
+const headers = {
+  add: "*** Add File: ",
+  remove: "*** Delete File: ",
+  update: "*** Update File: ",
+  move: "*** Move to: "
+}
 
 const isMarker = (line: ByteString | undefined): boolean => line !== undefined && line.startsWith("***")
 
@@ -92,7 +98,11 @@ interface Read<A> {
   readonly next: number
 }
 
-const readAdd = (script: Script, path: ByteString, from: number): Result.Result<Read<CodexOperation>, PatchError> => {
+const readAdd = (
+  script: Script,
+  path: ByteString,
+  from: number
+): Result.Result<Read<CodexOperation>, PatchError> => {
   const content: Array<ByteString> = []
   let at = from
   for (; at < script.lines.length; at++) {
@@ -116,7 +126,11 @@ const lineOf = (line: ByteString): CodexLine | undefined => {
   return line.startsWith(" ") || line === "" || line === "\r" ? { kind: "context", text } : undefined
 }
 
-const readChunk = (script: Script, from: number, first: boolean): Result.Result<Read<CodexChunk>, PatchError> => {
+const readChunk = (
+  script: Script,
+  from: number,
+  first: boolean
+): Result.Result<Read<CodexChunk>, PatchError> => {
   const anchors: Array<ByteString> = []
   let at = from
   for (; script.lines[at]?.startsWith("@@") === true; at++) {
@@ -146,7 +160,11 @@ const readChunk = (script: Script, from: number, first: boolean): Result.Result<
   return Result.succeed({ value, next: endOfFile ? at + 1 : at })
 }
 
-const readUpdate = (script: Script, path: ByteString, from: number): Result.Result<Read<CodexOperation>, PatchError> =>
+const readUpdate = (
+  script: Script,
+  path: ByteString,
+  from: number
+): Result.Result<Read<CodexOperation>, PatchError> =>
   Result.gen(function* () {
     let at = from
     let moveTo: ByteString | undefined
@@ -192,7 +210,7 @@ export const parseCodexPatch = (patch: string): Result.Result<ReadonlyArray<Code
     if (!patch.isWellFormed()) return yield* refuse("encoding", "the patch contains half of a surrogate pair")
     const script = yield* between(encode(patch))
     const operations: Array<CodexOperation> = []
-    for (let at = 0; at < script.lines.length; ) {
+    for (let at = 0; at < script.lines.length;) {
       const header = withoutBlanks(script.lines[at] ?? "")
       const rest = (prefix: string): ByteString => withoutBlanks(header.slice(prefix.length))
       if (header === "") {

@@ -6,7 +6,14 @@ import { Result } from "effect"
 import { quotePath } from "../WorkspacePath.ts"
 import { BOM, type ByteString } from "./ByteString.ts"
 import type { CodexChunk } from "./CodexPatch.ts"
-import { bodyOf, findRuns, type LineNumbers, numberLines, withoutBlanks, withoutTrailingBlanks } from "./Lines.ts"
+import {
+  bodyOf,
+  findRuns,
+  type LineNumbers,
+  numberLines,
+  withoutBlanks,
+  withoutTrailingBlanks
+} from "./Lines.ts"
 import { type PatchError, refuse } from "./PatchError.ts"
 import { quoteLine } from "./Quote.ts"
 
@@ -16,8 +23,13 @@ export interface Target {
   /** The file begins with a byte order mark, which is not part of `lines`: models do not see it. */
   readonly hasBom: boolean
   readonly exact: LineNumbers
-  readonly trailing: LineNumbers
-  readonly trimmed: LineNumbers
+  readonly trailing: () => LineNumbers
+  readonly trimmed: () => LineNumbers
+}
+
+const once = <A>(make: () => A): (() => A) => {
+  let made: { readonly value: A } | undefined
+  return () => (made ??= { value: make() }).value
 }
 
 export const targetOf = (lines: ReadonlyArray<ByteString>, hasBom: boolean): Target => {
@@ -26,8 +38,8 @@ export const targetOf = (lines: ReadonlyArray<ByteString>, hasBom: boolean): Tar
     lines,
     hasBom,
     exact: numberLines(bodies),
-    trailing: numberLines(bodies.map(withoutTrailingBlanks)),
-    trimmed: numberLines(bodies.map(withoutBlanks))
+    trailing: once(() => numberLines(bodies.map(withoutTrailingBlanks))),
+    trimmed: once(() => numberLines(bodies.map(withoutBlanks)))
   }
 }
 
@@ -39,15 +51,27 @@ export interface Place {
   readonly next: number
 }
 
+interface Starts {
+  /** Where the chunk may begin, ascending. */
+  readonly at: ReadonlyArray<number>
+  /** Whether an anchor says so; otherwise it is the cursor alone. */
+  readonly anchored: boolean
+}
+
 /** Every way to follow the anchors down from the cursor: the lines right below the last one. */
-const anchoredStarts = (target: Target, anchors: ReadonlyArray<ByteString>, cursor: number): ReadonlyArray<number> => {
-  let starts: ReadonlyArray<number> = [cursor]
-  anchors.forEach((anchor, index) => {
-    const exact = findRuns(target.exact.all, target.exact.of([anchor]), cursor, Infinity)
-    const lax = () => findRuns(target.trimmed.all, target.trimmed.of([withoutBlanks(anchor)]), cursor, Infinity)
-    const places = exact.length > 0 ? exact : lax()
-    starts = index === 0 ? places.map((at) => at + 1) : firstFrom(places, starts).map((at) => at + 1)
-  })
+const startsOf = (target: Target, anchors: ReadonlyArray<ByteString>, cursor: number): Starts => {
+  let starts: Starts = { at: [cursor], anchored: false }
+  for (const anchor of anchors) {
+    const exact = findRuns(target.exact.all, target.exact.of([anchor]), 0, Infinity)
+    const lax = () =>
+      findRuns(target.trimmed().all, target.trimmed().of([withoutBlanks(anchor)]), 0, Infinity)
+    const all = exact.length > 0 ? exact : lax()
+    const places = all.filter((at) => at >= cursor)
+    // An anchor that the chunks before have passed holds still: two chunks in one class both name the class.
+    if (places.length === 0 && all.length > 0) continue
+    const next = starts.anchored ? firstFrom(places, starts.at) : places
+    starts = { at: next.map((at) => at + 1), anchored: true }
+  }
   return starts
 }
 
@@ -67,20 +91,21 @@ const candidates = (
   target: Target,
   chunk: CodexChunk,
   old: ReadonlyArray<ByteString>,
-  starts: ReadonlyArray<number>,
+  starts: Starts,
   cursor: number,
   numbers: LineNumbers
 ): ReadonlyArray<number> => {
   const places = findRuns(numbers.all, numbers.of(old), cursor, Infinity)
   if (chunk.endOfFile) return places.filter((at) => at + old.length === target.lines.length)
-  if (chunk.anchors.length === 0) return places
+  if (!starts.anchored) return places
   // Models repeat the anchor as the chunk's first line: then the chunk begins on the anchor itself.
-  const onAnchor = new Set(starts.map((start) => start - 1))
-  const found = new Set([...firstFrom(places, starts), ...places.filter((at) => onAnchor.has(at))])
-  return [...found].sort((left, right) => left - right)
+  const onAnchor = new Set(starts.at.map((start) => start - 1))
+  const found = new Set([...firstFrom(places, starts.at), ...places.filter((at) => onAnchor.has(at))])
+  return [...found].toSorted((left, right) => left - right)
 }
 
-const strip = (target: Target, text: ByteString): ByteString =>
+/** Models that do see the mark repeat it; it is kept apart from the lines. */
+export const withoutBom = (target: Target, text: ByteString): ByteString =>
   target.hasBom && text.startsWith(BOM) ? text.slice(BOM.length) : text
 
 const missing = (
@@ -92,7 +117,7 @@ const missing = (
 ): Result.Result<never, PatchError> => {
   const above = findRuns(target.exact.all, target.exact.of(old), 0, 1)[0]
   const first = old.find((line) => withoutBlanks(line) !== "") ?? ""
-  const alike = findRuns(target.trimmed.all, target.trimmed.of([withoutBlanks(first)]), 0, 1)[0]
+  const alike = findRuns(target.trimmed().all, target.trimmed().of([withoutBlanks(first)]), 0, 1)[0]
   const hint = chunk.endOfFile
     ? "they are not the last lines of the file, as *** End of File says"
     : above !== undefined && above < cursor
@@ -109,7 +134,11 @@ const missing = (
   )
 }
 
-const ambiguous = (path: string, chunk: CodexChunk, places: ReadonlyArray<number>): Result.Result<never, PatchError> => {
+const ambiguous = (
+  path: string,
+  chunk: CodexChunk,
+  places: ReadonlyArray<number>
+): Result.Result<never, PatchError> => {
   const where = places.slice(0, 10).map((at) => at + 1)
   const more = places.length > 10 ? " and more" : ""
   return refuse(
@@ -125,14 +154,24 @@ const locateAddition = (
   path: string,
   target: Target,
   chunk: CodexChunk,
-  starts: ReadonlyArray<number>,
+  starts: Starts,
+  length: number,
   cursor: number
 ): Result.Result<Place, PatchError> => {
-  const length = chunk.lines.length
   const end = target.lines.length
-  if (chunk.anchors.length === 0 || chunk.endOfFile) return Result.succeed({ start: end, length, next: cursor })
-  const start = starts[0] ?? end
-  return starts.length > 1 ? ambiguous(path, chunk, starts) : Result.succeed({ start, length, next: start })
+  if (chunk.anchors.length === 0 || chunk.endOfFile)
+    return Result.succeed({ start: end, length, next: cursor })
+  if (!starts.anchored) return noAnchor(path, chunk)
+  const start = starts.at[0] ?? end
+  return starts.at.length > 1
+    ? ambiguous(path, chunk, starts.at)
+    : Result.succeed({ start, length, next: start })
+}
+
+const noAnchor = (path: string, chunk: CodexChunk): Result.Result<never, PatchError> => {
+  const anchors = chunk.anchors.map(quoteLine).join(" and below it ")
+  const message = `line ${chunk.at} of the patch: ${anchors} is no whole line of ${quotePath(path)} below the chunk before`
+  return refuse("no_match", message, path)
 }
 
 export const locateChunk = (
@@ -141,27 +180,25 @@ export const locateChunk = (
   chunk: CodexChunk,
   cursor: number
 ): Result.Result<Place, PatchError> => {
-  const starts = anchoredStarts(target, chunk.anchors, cursor)
-  if (starts.length === 0) {
-    const anchors = chunk.anchors.map(quoteLine).join(" and below it ")
-    const message = `line ${chunk.at} of the patch: ${anchors} is no whole line of ${quotePath(path)} below the chunk before`
-    return refuse("no_match", message, path)
-  }
+  const starts = startsOf(target, chunk.anchors, cursor)
+  if (starts.at.length === 0) return noAnchor(path, chunk)
   const oldOf = (length: number): ReadonlyArray<ByteString> =>
-    chunk.lines.slice(0, length).flatMap((line) => (line.kind === "add" ? [] : [strip(target, line.text)]))
+    chunk.lines
+      .slice(0, length)
+      .flatMap((line) => (line.kind === "add" ? [] : [withoutBom(target, line.text)]))
   const whole = chunk.lines.length
-  for (const length of chunk.blankTail > 0 ? [whole, whole - chunk.blankTail] : [whole]) {
+  const short = whole - chunk.blankTail
+  if (oldOf(short).length === 0) return locateAddition(path, target, chunk, starts, short, cursor)
+  for (const length of short < whole ? [whole, short] : [whole]) {
     const old = oldOf(length)
-    if (old.length === 0) return locateAddition(path, target, { ...chunk, lines: chunk.lines.slice(0, length) }, starts, cursor)
-    for (const [numbers, lines] of [
-      [target.exact, old],
-      [target.trailing, old.map(withoutTrailingBlanks)]
-    ] as const) {
+    for (const strict of [true, false]) {
+      const numbers = strict ? target.exact : target.trailing()
+      const lines = strict ? old : old.map(withoutTrailingBlanks)
       const places = candidates(target, chunk, lines, starts, cursor, numbers)
       const start = places[0]
       if (places.length > 1) return ambiguous(path, chunk, places)
       if (start !== undefined) return Result.succeed({ start, length, next: start + old.length })
     }
   }
-  return missing(path, target, chunk, oldOf(whole - chunk.blankTail), cursor)
+  return missing(path, target, chunk, oldOf(short), cursor)
 }

@@ -36,6 +36,8 @@ export interface DiffFile {
   readonly binary: boolean
   /** Without a `diff --git` line. */
   readonly plain: boolean
+  /** The names came with prefixes such as a/ and b/, which are dropped. */
+  readonly prefixed: boolean
   readonly additions: number
   readonly deletions: number
   /** The line of the patch that the file begins on, from 1. */

@@ -16,6 +16,9 @@ import { type Splice, spliceLines } from "./Splice.ts"
 /** More places than this are not told apart in a message. */
 const ENOUGH = 20
 
+/** The place that the header names, counted from 0. */
+const startOf = (hunk: DiffHunk): number => (hunk.oldCount === 0 ? hunk.oldStart : hunk.oldStart - 1)
+
 const side = (hunk: DiffHunk, without: "add" | "remove"): ReadonlyArray<ByteString> =>
   hunk.lines.filter((line) => line.kind !== without).map((line) => line.text)
 
@@ -26,7 +29,7 @@ const noMatch = (
   old: ReadonlyArray<ByteString>,
   limits: string
 ): Result.Result<never, PatchError> => {
-  const start = hunk.oldCount === 0 ? hunk.oldStart : hunk.oldStart - 1
+  const start = startOf(hunk)
   const wrong = old.findIndex((line, index) => lines[start + index] !== line)
   const there = lines[start + Math.max(0, wrong)]
   const said = old[Math.max(0, wrong)] ?? ""
@@ -35,10 +38,10 @@ const noMatch = (
   if (wrong >= 0 && there !== undefined && bare(there) === bare(said)) {
     hint =
       there.endsWith("\n") === said.endsWith("\n")
-      ? ": they differ in the line ending (CRLF or LF)"
-      : there.endsWith("\n")
-        ? ': the file goes on after it, the patch says "No newline at end of file"'
-        : ': the file ends there without a newline, which "\\ No newline at end of file" must say'
+        ? ": they differ in the line ending (CRLF or LF)"
+        : there.endsWith("\n")
+          ? ': the file goes on after it, the patch says "No newline at end of file"'
+          : ': the file ends there without a newline, which "\\ No newline at end of file" must say'
   }
   const what = there === undefined ? "the file ends before it" : `the file has ${quoteLine(there)}`
   const place = wrong >= 0 ? `: at line ${start + wrong + 1} the patch has ${quoteLine(said)}, ${what}` : ""
@@ -63,12 +66,14 @@ const locate = (
   const last = lines.length - run.length
   if (atStart || atEnd) {
     const at = atStart ? 0 : last
-    if (fits(at) && (!atEnd || at === last)) return Result.succeed(at)
+    // Without any context, git takes the end of the file whatever the line number says, and edits the wrong lines.
+    const stated = at === startOf(hunk) || hunk.lines.some((line) => line.kind === "context")
+    if (fits(at) && (!atEnd || at === last) && stated) return Result.succeed(at)
     const end = "; no context follows its changes, so it has to stand at the end of the file"
     const start = "; it starts at line 1, so it has to stand at the start of the file"
     return noMatch(path, hunk, lines, old, atEnd && (!atStart || fits(0)) ? end : atStart ? start : "")
   }
-  const wanted = hunk.oldStart - 1
+  const wanted = startOf(hunk)
   if (fits(wanted)) return Result.succeed(wanted)
   const places = findRuns(numbers.all, run, 0, ENOUGH).filter(fits)
   const only = places[0]
@@ -106,14 +111,19 @@ const applyHunks = (
     const after = spliceLines(lines, splices, () => undefined)
     return (
       after ??
-      (yield* refuse("malformed", `the patch puts lines after one of ${quotePath(path)} that has no newline`, path))
+      (yield* refuse(
+        "malformed",
+        `the patch puts lines after one of ${quotePath(path)} that has no newline`,
+        path
+      ))
     )
   })
 
 /** The executable bit that a mode stands for; only regular files have one. */
 const executableOf = (mode: string, path: string): Result.Result<boolean, PatchError> => {
   if (/^100[0-7]{3}$/.test(mode)) return Result.succeed((Number.parseInt(mode, 8) & 0o100) !== 0)
-  const what = mode === "120000" ? "a symlink" : mode === "160000" ? "a submodule" : `a file of mode ${quotePath(mode)}`
+  const what =
+    mode === "120000" ? "a symlink" : mode === "160000" ? "a submodule" : `a file of mode ${quotePath(mode)}`
   return refuse("unsupported", `${quotePath(path)}: patches may not create or change ${what}`, path)
 }
 
@@ -135,7 +145,11 @@ const sourceOf = (
   const moves = file.kind === "rename" || file.kind === "copy"
   if (!moves) return requireFile(overlay.current(path), path)
   if (file.kind === "rename" && overlay.touched(path) && !filled.has(path)) {
-    return refuse("conflict", `${quotePath(path)} is renamed after the same patch changed it: do both in one entry`, path)
+    return refuse(
+      "conflict",
+      `${quotePath(path)} is renamed after the same patch changed it: do both in one entry`,
+      path
+    )
   }
   return requireFile(overlay.original(path), path)
 }
@@ -166,7 +180,11 @@ export const applyDiffFile = (
     const after = yield* applyHunks(path, before, file.hunks)
     if (newPath === undefined) {
       if (after !== "") {
-        return yield* refuse("no_match", `the patch deletes ${quotePath(path)} but leaves some of its lines`, path)
+        return yield* refuse(
+          "no_match",
+          `the patch deletes ${quotePath(path)} but leaves some of its lines`,
+          path
+        )
       }
       overlay.remove(path)
       return

@@ -99,21 +99,28 @@ const readHunk = (
     // added line could as well have been cut in the middle.
     if (!raw.endsWith("\n") && kind !== undefined) {
       if (kind === "add") {
-        return refuse("truncated", "the last line of the patch is an added line without a newline: end it with one")
+        return refuse(
+          "truncated",
+          "the last line of the patch is an added line without a newline: end it with one"
+        )
       }
       const last = body.lines.pop()
       if (last !== undefined) body.lines.push({ kind, text: `${last.text}\n` })
     }
   }
   if (text.lines[next]?.startsWith("\\ ") === true) {
-    if (!dropNewline(body)) return refuse("malformed", `line ${next + 1} of the patch: it follows no line of a file`)
+    if (!dropNewline(body))
+      return refuse("malformed", `line ${next + 1} of the patch: it follows no line of a file`)
     next++
   }
   if (body.lines.every((entry) => entry.kind === "context")) {
     return refuse("malformed", `line ${at + 1} of the patch: the hunk changes nothing`)
   }
   if (endsEarly(body.lines)) {
-    return refuse("malformed", `line ${at + 1} of the patch: lines follow one that has no newline at the end of file`)
+    return refuse(
+      "malformed",
+      `line ${at + 1} of the patch: lines follow one that has no newline at the end of file`
+    )
   }
   const hunk: DiffHunk = {
     oldStart: Number(header[1]),

@@ -41,7 +41,7 @@ const unquote = (text: ByteString): { readonly name: ByteString; readonly rest: 
 }
 
 /** The name on a "rename from" line and its like: quoted or not, without prefix. */
-export const plainName = (text: ByteString): ByteString | undefined => {
+export const unmarkedName = (text: ByteString): ByteString | undefined => {
   if (!text.startsWith('"')) return text === "" ? undefined : text
   const quoted = unquote(text)
   return quoted === undefined || quoted.rest !== "" ? undefined : quoted.name
@@ -53,7 +53,8 @@ export interface MarkedName {
   readonly stamp: string
 }
 
-const stampAfterBlank = /[ \t](\d{2,4}-\d{1,2}-\d{1,2} \d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?: [+-]\d{2}:?\d{2})?)$/
+const stampAfterBlank =
+  /[ \t](\d{2,4}-\d{1,2}-\d{1,2} \d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?: [+-]\d{2}:?\d{2})?)$/
 
 /** The name on a "---" or "+++" line. Git ends a name with blanks by a tab; `plain` diffs put a time stamp there. */
 export const markedName = (text: ByteString, plain: boolean): MarkedName | undefined => {
@@ -64,7 +65,9 @@ export const markedName = (text: ByteString, plain: boolean): MarkedName | undef
   const tab = text.indexOf("\t")
   if (tab >= 0) return named(text.slice(0, tab), text.slice(tab + 1).trim())
   const stamp = plain ? stampAfterBlank.exec(text.slice(-48)) : null
-  return stamp === null ? named(text, "") : named(text.slice(0, text.length - stamp[0].length), stamp[1] ?? "")
+  return stamp === null
+    ? named(text, "")
+    : named(text.slice(0, text.length - stamp[0].length), stamp[1] ?? "")
 }
 
 const named = (name: ByteString, stamp: string): MarkedName | undefined =>
@@ -85,9 +88,24 @@ export const isEpoch = (stamp: string): boolean => {
 /**
  * The prefixes that git puts before names: its default, those of `diff.mnemonicPrefix`, and the same reversed. Other
  * first directories belong to the name: people and models write diffs without prefixes too, and dropping a real
- * directory would edit another file.
+ * directory, as `git apply` does, would edit another file.
  */
-const prefixes = new Set(["a b", "b a", "a a", "b b", "i w", "w i", "c i", "i c", "c w", "w c", "o w", "w o", "1 2", "2 1"])
+const prefixes = new Set([
+  "a b",
+  "b a",
+  "a a",
+  "b b",
+  "i w",
+  "w i",
+  "c i",
+  "i c",
+  "c w",
+  "w c",
+  "o w",
+  "w o",
+  "1 2",
+  "2 1"
+])
 
 const prefixOf = (name: ByteString): string => name.slice(0, Math.max(0, name.indexOf("/")))
 
@@ -95,7 +113,8 @@ export const havePrefixes = (oldName: ByteString, newName: ByteString): boolean 
   prefixes.has(`${prefixOf(oldName)} ${prefixOf(newName)}`)
 
 /** Of a single name, the other being /dev/null: only the default prefixes are beyond doubt. */
-export const hasDefaultPrefix = (name: ByteString): boolean => prefixOf(name) === "a" || prefixOf(name) === "b"
+export const hasDefaultPrefix = (name: ByteString): boolean =>
+  prefixOf(name) === "a" || prefixOf(name) === "b"
 
 export const dropPrefix = (name: ByteString): ByteString => name.slice(name.indexOf("/") + 1)
 
@@ -113,12 +132,13 @@ export interface NamePair {
 export const gitNamePairs = (text: ByteString): ReadonlyArray<NamePair> => {
   if (text.startsWith('"')) {
     const first = unquote(text)
-    const second = first !== undefined && first.rest.startsWith(" ") ? plainName(first.rest.slice(1)) : undefined
+    const second =
+      first !== undefined && first.rest.startsWith(" ") ? unmarkedName(first.rest.slice(1)) : undefined
     return first === undefined || second === undefined ? [] : [{ oldName: first.name, newName: second }]
   }
   const pairs: Array<NamePair> = []
   for (let blank = text.indexOf(" "); blank >= 0; blank = text.indexOf(" ", blank + 1)) {
-    const newName = plainName(text.slice(blank + 1))
+    const newName = unmarkedName(text.slice(blank + 1))
     if (blank > 0 && newName !== undefined) pairs.push({ oldName: text.slice(0, blank), newName })
   }
   return pairs

@@ -23,7 +23,12 @@ export type ReadNode = (path: string) => FileNode | undefined
 
 /** The net effect on one path. A change set names each path once. */
 export type FileChange =
-  | { readonly _tag: "Write"; readonly path: string; readonly bytes: Uint8Array; readonly executable: boolean }
+  | {
+      readonly _tag: "Write"
+      readonly path: string
+      readonly bytes: Uint8Array
+      readonly executable: boolean
+    }
   | { readonly _tag: "Delete"; readonly path: string }
 
 /** The tree while a patch is applied to it: what was read, covered by what the patch did so far. */
@@ -107,7 +112,10 @@ const nameOf = (node: Exclude<FileNode, FileOnly>): string => {
 }
 
 /** The regular file at a path that was looked up, or why it cannot be edited. */
-export const requireFile = (node: FileNode | undefined, path: string): Result.Result<FileOnly, PatchError> => {
+export const requireFile = (
+  node: FileNode | undefined,
+  path: string
+): Result.Result<FileOnly, PatchError> => {
   if (node === undefined) {
     return refuse("not_found", `${quotePath(path)} does not exist: check the path, or create the file`, path)
   }

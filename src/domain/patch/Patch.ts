@@ -11,7 +11,7 @@ import { decodeLossy } from "./ByteString.ts"
 import { type FileChange, makeOverlay, type ReadNode } from "./FileSet.ts"
 import { type PatchError, refuse } from "./PatchError.ts"
 import { checkRawPath } from "./PatchPath.ts"
-import { parseUnifiedDiff } from "./UnifiedDiff.ts"
+import { parseDiff } from "./UnifiedDiff.ts"
 
 type ParsedPatch =
   | { readonly format: "codex"; readonly operations: ReadonlyArray<CodexOperation> }
@@ -20,10 +20,11 @@ type ParsedPatch =
 const parse = (patch: string): Result.Result<ParsedPatch, PatchError> =>
   Result.gen(function* () {
     if (patch.trim() === "") return yield* refuse("empty", "the patch is empty")
-    if (patch.includes("\0")) return yield* refuse("binary", "the patch contains a NUL character: only text can be patched")
+    if (patch.includes("\0"))
+      return yield* refuse("binary", "the patch contains a NUL character: only text can be patched")
     const parsed: ParsedPatch = isCodexPatch(patch)
       ? { format: "codex", operations: yield* parseCodexPatch(patch) }
-      : { format: "unified", files: yield* parseUnifiedDiff(patch) }
+      : { format: "unified", files: yield* parseDiff(patch) }
     if ((parsed.format === "codex" ? parsed.operations : parsed.files).length === 0) {
       return yield* refuse("empty", "the patch touches no file")
     }
@@ -45,8 +46,19 @@ const checkedPaths = (parsed: ParsedPatch): Result.Result<ReadonlyArray<string>,
   Result.gen(function* () {
     const paths = new Set<string>()
     for (const raw of rawPaths(parsed)) paths.add(yield* checkRawPath(raw))
+    const bare = parsed.format === "unified" ? parsed.files.find(hidesPrefix) : undefined
+    if (bare !== undefined) {
+      return yield* refuse(
+        "malformed",
+        `line ${bare.at} of the patch: the file names need the prefixes a/ and b/, as in "--- a/path" and "+++ b/path"`
+      )
+    }
     return [...paths]
   })
+
+/** Without prefixes "src/f" may mean itself or, as for `git apply`, "f": nobody can tell which. */
+const hidesPrefix = ({ newPath, oldPath, prefixed }: DiffFile): boolean =>
+  !prefixed && (newPath ?? oldPath ?? "").includes("/")
 
 /**
  * Every path that the patch would read or write, normalised, each once, in its order. Fails as applying would on a patch
@@ -78,7 +90,8 @@ const checkSize = (patch: string, { maxBytes, maxLines }: PatchLimits): Result.R
   const bytes = patch.length > maxBytes ? patch.length : new TextEncoder().encode(patch).length
   if (bytes > maxBytes) return refuse("too_large", `the patch has more than ${maxBytes} bytes: split it`)
   const lines = lineCount(patch)
-  if (lines > maxLines) return refuse("too_large", `the patch has ${lines} lines, more than ${maxLines}: split it`)
+  if (lines > maxLines)
+    return refuse("too_large", `the patch has ${lines} lines, more than ${maxLines}: split it`)
   return Result.void
 }
 
@@ -97,7 +110,10 @@ export const applyPatch = (
     const parsed = yield* parse(patch)
     const paths = yield* checkedPaths(parsed)
     if (paths.length > limits.maxFiles) {
-      return yield* refuse("too_large", `the patch touches ${paths.length} files, more than ${limits.maxFiles}: split it`)
+      return yield* refuse(
+        "too_large",
+        `the patch touches ${paths.length} files, more than ${limits.maxFiles}: split it`
+      )
     }
     const overlay = makeOverlay(read)
     if (parsed.format === "codex") {
@@ -138,10 +154,21 @@ export interface PatchedFile {
  * What a unified diff contains, without judging it: binary files, symlinks and submodules are listed like any other. An
  * empty patch has no files; one that is damaged fails.
  */
-export const auditDiff = (patch: string | Uint8Array): Result.Result<ReadonlyArray<PatchedFile>, PatchError> =>
-  Result.map(parseUnifiedDiff(patch), (files) => files.map(shown))
+export const parseUnifiedDiff = (
+  patch: string | Uint8Array
+): Result.Result<ReadonlyArray<PatchedFile>, PatchError> =>
+  Result.map(parseDiff(patch), (files) => files.map(shown))
 
-const shown = ({ kind, oldPath, newPath, oldMode, newMode, binary, additions, deletions }: DiffFile): PatchedFile => ({
+const shown = ({
+  kind,
+  oldPath,
+  newPath,
+  oldMode,
+  newMode,
+  binary,
+  additions,
+  deletions
+}: DiffFile): PatchedFile => ({
   kind,
   oldPath: oldPath === undefined ? undefined : decodeLossy(oldPath),
   newPath: newPath === undefined ? undefined : decodeLossy(newPath),
@@ -151,5 +178,3 @@ const shown = ({ kind, oldPath, newPath, oldMode, newMode, binary, additions, de
   additions,
   deletions
 })
-
-export { parseUnifiedDiff } from "./UnifiedDiff.ts"

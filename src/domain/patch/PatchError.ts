@@ -42,5 +42,9 @@ export class PatchError extends Schema.TaggedError<PatchError>()("PatchError", {
 }) {}
 
 /** A failed result, for `return yield* refuse(...)` and `return refuse(...)` alike. */
-export const refuse = (reason: PatchReason, message: string, path?: string): Result.Result<never, PatchError> =>
+export const refuse = (
+  reason: PatchReason,
+  message: string,
+  path?: string
+): Result.Result<never, PatchError> =>
   Result.fail(new PatchError(path === undefined ? { reason, message } : { reason, path, message }))

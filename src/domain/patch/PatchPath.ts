@@ -8,7 +8,11 @@ import { type PatchError, refuse } from "./PatchError.ts"
 
 export const checkPatchPath = (path: string): Result.Result<string, PatchError> => {
   if (path.split("/").includes("..")) {
-    return refuse("invalid_path", `${quotePath(path)} contains "..": name files relative to the workspace root`, path)
+    return refuse(
+      "invalid_path",
+      `${quotePath(path)} contains "..": name files relative to the workspace root`,
+      path
+    )
   }
   return Result.match(checkWorkspacePath(path), {
     onFailure: (message) => refuse("invalid_path", message, path),
@@ -20,6 +24,9 @@ export const checkPatchPath = (path: string): Result.Result<string, PatchError> 
 export const checkRawPath = (raw: ByteString): Result.Result<string, PatchError> => {
   const path = decode(raw)
   return path === undefined
-    ? refuse("invalid_path", `${quotePath(decodeLossy(raw))} is not valid UTF-8: such a name cannot be edited`)
+    ? refuse(
+        "invalid_path",
+        `${quotePath(decodeLossy(raw))} is not valid UTF-8: such a name cannot be edited`
+      )
     : checkPatchPath(path)
 }

@@ -38,7 +38,8 @@ const viewOf = (text: string): View => {
   }
   if (!text.includes("\r\n")) return { text, origin: (offset) => offset, normalise: toLf }
   const dropped: Array<number> = []
-  for (let at = text.indexOf("\r\n"); at >= 0; at = text.indexOf("\r\n", at + 2)) dropped.push(at - dropped.length)
+  for (let at = text.indexOf("\r\n"); at >= 0; at = text.indexOf("\r\n", at + 2))
+    dropped.push(at - dropped.length)
   const origin = (offset: number): number => {
     let low = 0
     let high = dropped.length
@@ -75,7 +76,13 @@ const sharedLines = (oldText: string, newText: string): readonly [number, number
   return [head, tail]
 }
 
-const replaceSpans = (text: string, view: View, starts: ReadonlyArray<number>, oldText: string, newText: string) => {
+const replaceSpans = (
+  text: string,
+  view: View,
+  starts: ReadonlyArray<number>,
+  oldText: string,
+  newText: string
+) => {
   const [head, tail] = sharedLines(oldText, newText)
   const middle = newText.slice(head, newText.length - tail)
   const pieces: Array<string> = []
@@ -92,7 +99,11 @@ const replaceSpans = (text: string, view: View, starts: ReadonlyArray<number>, o
 }
 
 /** The arguments as they are, in a file without "\r" or with arguments that name their line endings themselves. */
-const literally = (text: string): View => ({ text, origin: (offset) => offset, normalise: (argument) => argument })
+const literally = (text: string): View => ({
+  text,
+  origin: (offset) => offset,
+  normalise: (argument) => argument
+})
 
 const chooseView = (text: string, { all, oldText }: ReplaceRequest): View => {
   if (!text.includes("\r")) return oldText.includes("\r") ? viewOf(text) : literally(text)
@@ -105,11 +116,17 @@ const chooseView = (text: string, { all, oldText }: ReplaceRequest): View => {
 
 const checkArguments = ({ path, oldText, newText }: ReplaceRequest): Result.Result<void, PatchError> => {
   if (oldText === "") {
-    return refuse("empty", "the text to replace is empty: give a text of the file, or create a new file", path)
+    return refuse(
+      "empty",
+      "the text to replace is empty: give a text of the file, or create a new file",
+      path
+    )
   }
   for (const argument of [oldText, newText]) {
-    if (argument.includes("\0")) return refuse("binary", "a NUL character cannot be searched for or written", path)
-    if (!argument.isWellFormed()) return refuse("encoding", "the text contains half of a surrogate pair", path)
+    if (argument.includes("\0"))
+      return refuse("binary", "a NUL character cannot be searched for or written", path)
+    if (!argument.isWellFormed())
+      return refuse("encoding", "the text contains half of a surrogate pair", path)
   }
   if (oldText === newText) return refuse("no_change", "the old text and the new text are the same", path)
   return Result.void
@@ -139,7 +156,11 @@ export const replaceText = (request: ReplaceRequest): Result.Result<Uint8Array, 
     const starts = all ? separateTexts(view.text, oldText) : findTexts(view.text, oldText, 2)
     if (starts.length === 0) {
       const hint = nearMiss(view.text, oldText)
-      return yield* refuse("no_match", `the text to replace does not occur in ${quotePath(path)}${hint}`, path)
+      return yield* refuse(
+        "no_match",
+        `the text to replace does not occur in ${quotePath(path)}${hint}`,
+        path
+      )
     }
     if (!all && starts.length > 1) {
       const places = separateTexts(view.text, oldText)

@@ -11,8 +11,8 @@ export interface Splice {
 }
 
 /**
- * The text with the splices done, which must not overlap; those at one place keep their order. `join` gets a line that
- * has no ending although another follows it, and gives what stands there instead, or undefined to refuse.
+ * The text with the splices done, which must not overlap; those at one place keep their order. `join` gets a line
+ * without "\n" at its end that another follows, and gives what stands there instead, or undefined to refuse.
  */
 export const spliceLines = (
   lines: ReadonlyArray<ByteString>,
@@ -22,7 +22,7 @@ export const spliceLines = (
   const pieces: Array<ByteString> = []
   const put = (line: ByteString): boolean => {
     const last = pieces.at(-1)
-    if (last !== undefined && !/[\r\n]$/.test(last.slice(-1))) {
+    if (last !== undefined && !last.endsWith("\n")) {
       const joined = join(last)
       if (joined === undefined) return false
       pieces[pieces.length - 1] = joined

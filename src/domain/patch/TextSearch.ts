@@ -44,6 +44,7 @@ export const nearMiss = (text: string, wanted: string): string => {
   if (sought.at(-1) === "") sought.pop()
   const first = (sought[0] ?? "").trim()
   const lines = text.split("\n")
+  if (lines.at(-1) === "") lines.pop()
   let best = { at: -1, run: 0 }
   let tried = 0
   for (let at = 0; at < lines.length && tried < 100; at++) {
@@ -64,6 +65,7 @@ export const nearMiss = (text: string, wanted: string): string => {
     return `: line ${best.at + 1} differs from it only in blanks at the start or end of lines. Copy them exactly`
   }
   const there = lines[best.at + best.run]
-  const found = there === undefined ? "the file ends" : `line ${best.at + best.run + 1} is ${quoteText(there)}`
+  const found =
+    there === undefined ? "the file ends" : `line ${best.at + best.run + 1} is ${quoteText(there)}`
   return `: it begins like line ${best.at + 1}, but ${found} where it says ${quoteText(sought[best.run] ?? "")}`
 }

@@ -5,7 +5,8 @@
 import { Result } from "effect"
 import { type ByteString, encode, fromBytes } from "./ByteString.ts"
 import type { DiffFile, PatchText } from "./Diff.ts"
-import { readGitFile, readPlainFile } from "./DiffHeader.ts"
+import { readGitFile } from "./DiffGit.ts"
+import { readPlainFile } from "./DiffPlain.ts"
 import { splitLines } from "./Lines.ts"
 import { type PatchError, refuse } from "./PatchError.ts"
 import { quoteLine } from "./Quote.ts"
@@ -16,14 +17,13 @@ const patchText = (text: ByteString): PatchText => {
 }
 
 /** Whether a line after a file's last one looks like one more of a hunk. "-- " opens a mail signature. */
-const isLeftover = (line: ByteString): boolean =>
-  /^[ +\\-]/.test(line) && line !== "-- " && line !== "--"
+const isLeftover = (line: ByteString): boolean => /^[ +\\-]/.test(line) && line !== "-- " && line !== "--"
 
 /**
  * The files of a diff in their order; none for a blank text. Bytes are read as they are, so that names and contents need
  * not be UTF-8. Fails on everything that is not a complete, consistent diff.
  */
-export const parseUnifiedDiff = (patch: string | Uint8Array): Result.Result<ReadonlyArray<DiffFile>, PatchError> =>
+export const parseDiff = (patch: string | Uint8Array): Result.Result<ReadonlyArray<DiffFile>, PatchError> =>
   Result.gen(function* () {
     if (typeof patch === "string" && !patch.isWellFormed()) {
       return yield* refuse("encoding", "the patch contains half of a surrogate pair")
@@ -32,7 +32,7 @@ export const parseUnifiedDiff = (patch: string | Uint8Array): Result.Result<Read
     const text = patchText(raw)
     const files: Array<DiffFile> = []
     let afterFile = false
-    for (let at = 0; at < text.lines.length; ) {
+    for (let at = 0; at < text.lines.length;) {
       const line = text.header(at) ?? ""
       const git = line.startsWith("diff --git ")
       if (git || (line.startsWith("--- ") && text.header(at + 1)?.startsWith("+++ ") === true)) {
@@ -43,7 +43,10 @@ export const parseUnifiedDiff = (patch: string | Uint8Array): Result.Result<Read
         continue
       }
       if (line.startsWith("diff --cc ") || line.startsWith("diff --combined ") || line.startsWith("@@@ ")) {
-        return yield* refuse("unsupported", `line ${at + 1} of the patch: a combined diff of a merge has no single base`)
+        return yield* refuse(
+          "unsupported",
+          `line ${at + 1} of the patch: a combined diff of a merge has no single base`
+        )
       }
       if (line.startsWith("@@")) {
         return yield* refuse(

@@ -4,7 +4,7 @@
  */
 import { Effect, FileSystem, Path } from "effect"
 import type { ByteString } from "../../domain/patch/ByteString.ts"
-import { byBytes, git, gitIn, type Repository, splitNul } from "./GitBinary.ts"
+import { byBytes, gitIn, type Repository, splitNul } from "./GitBinary.ts"
 import type { GitLocation } from "./GitDirectory.ts"
 
 /** Copies the user's index, and what a split index refers to, into a git directory of ours. */
@@ -20,58 +20,66 @@ const copyIndex = Effect.fnUntraced(function* (location: GitLocation, repository
   )
 })
 
-/** The untracked paths of the work tree that the user's own rules do not ignore. */
-export const untrackedInSource = Effect.fnUntraced(function* (repository: Repository, location: GitLocation) {
+/** Where the source keeps the rules that are its owner's alone; null when it has none that can be read. */
+const ownRules = Effect.fnUntraced(function* (location: GitLocation) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const rules = path.join(location.common_dir, "info", "exclude")
-  const readable = yield* fs.access(rules, { readable: true }).pipe(
-    Effect.as(true),
-    Effect.catchTag("PlatformError", () => Effect.succeed(false))
-  )
-  return splitNul(
-    yield* gitIn(repository, [
-      ...["ls-files", "-z", "-o", "--exclude-per-directory=.gitignore"],
-      ...(readable ? [`--exclude-from=${rules}`] : [])
-    ])
+  return yield* fs.access(rules, { readable: true }).pipe(
+    Effect.as(rules),
+    Effect.catchTag("PlatformError", () => Effect.succeed(null))
   )
 })
 
 /**
- * Staged, changed and untracked paths of the source, in byte order. `repository` is a git directory of ours with the
- * source as its work tree and an index file that is ours to write.
+ * Paths of the work tree that differ from the index or are untracked, by the user's own ignore rules as they stand.
+ * Bytes are compared as they are; a path that ends in "/" is a repository of its own.
  */
-export const dirtyPaths = Effect.fnUntraced(function* (repository: Repository, location: GitLocation, head: string) {
+export const workTreeChanges = Effect.fnUntraced(function* (repository: Repository, location: GitLocation) {
+  const rules = yield* ownRules(location)
+  const excludes = ["--exclude-per-directory=.gitignore", ...(rules === null ? [] : [`--exclude-from=${rules}`])]
+  return [...new Set(splitNul(yield* gitIn(repository, ["ls-files", "-z", "-m", "-d", "-o", ...excludes])))]
+})
+
+export interface SourceState {
+  /** Staged, changed and untracked paths, in byte order. */
+  readonly dirty: ReadonlyArray<ByteString>
+  /** What the user's rules ignore, whole directories as one path that ends in "/". */
+  readonly ignored: ReadonlyArray<ByteString>
+}
+
+/**
+ * The source beside its commit, which is the HEAD of `repository`: a git directory of ours with the source as its work
+ * tree and an index file that is ours to write. Submodules are never entered: git would read their settings.
+ */
+export const sourceState = Effect.fnUntraced(function* (repository: Repository, location: GitLocation) {
   const fs = yield* FileSystem.FileSystem
-  const fresh = gitIn(repository, ["read-tree", head])
-  yield* copyIndex(location, repository).pipe(
-    Effect.catchTag("PlatformError", () => fresh)
+  const rules = yield* ownRules(location)
+  const status = gitIn(repository, [
+    ...(rules === null ? [] : ["-c", `core.excludesFile=${rules}`]),
+    ...["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignored=matching"],
+    "--ignore-submodules=all"
+  ])
+  const fresh = gitIn(repository, ["read-tree", "HEAD"])
+  const copied = yield* copyIndex(location, repository).pipe(
+    Effect.as(true),
+    Effect.catchTag("PlatformError", () => Effect.succeed(false))
   )
-  const raw = (args: ReadonlyArray<string>) =>
-    gitIn(repository, [...args, "--name-only", "--no-renames", "-z", "--ignore-submodules=all"])
-  const tracked = Effect.all(
-    [
-      git({
-        cwd: repository.git_dir,
-        env: { GIT_INDEX_FILE: repository.index },
-        args: [`--git-dir=${repository.git_dir}`, "diff-index", "--cached", "--name-only", "--no-renames", "-z", head, "--"]
-      }),
-      raw(["diff-files"])
-    ],
-    { concurrency: 2 }
-  )
-  const [[staged, changed], others] = yield* Effect.all(
-    [
+  if (!copied) yield* fresh
+  const records = splitNul(
+    yield* status.pipe(
       // An index that cannot be read as it was copied says nothing: the commit's own stands in for it.
-      tracked.pipe(
-        Effect.catchTag("GitError", () =>
-          Effect.andThen(fs.remove(repository.index, { force: true }), Effect.andThen(fresh, tracked))
-        )
-      ),
-      untrackedInSource(repository, location)
-    ],
-    { concurrency: 2 }
+      Effect.catchTag("GitError", () =>
+        fs.remove(repository.index, { force: true }).pipe(Effect.andThen(fresh), Effect.andThen(status))
+      )
+    )
   )
-  const names: ReadonlyArray<ByteString> = [...splitNul(staged), ...splitNul(changed), ...others]
-  return [...new Set(names)].toSorted(byBytes)
+  const state: SourceState = {
+    dirty: records
+      .filter((record) => !record.startsWith("!!"))
+      .map((record) => record.slice(3))
+      .toSorted(byBytes),
+    ignored: records.filter((record) => record.startsWith("!!")).map((record) => record.slice(3))
+  }
+  return state
 })

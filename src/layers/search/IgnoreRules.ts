@@ -1,8 +1,10 @@
 /**
  * Ignore files as ripgrep reads them: the last matching line of a file decides, a deeper file beats a higher one, and
- * `.rgignore` beats `.ignore` beats `.gitignore`, at whatever depth they lie.
+ * `.rgignore` beats `.ignore` beats `.gitignore`, at whatever depth they lie. Names are matched as bytes: `?` and `[!a]`
+ * stand for one byte, not for one character.
  */
 import { Glob } from "effect"
+import { encode } from "../../domain/patch/ByteString.ts"
 import { anchoredGlob } from "./Query.ts"
 
 /** Strongest first. */
@@ -28,7 +30,7 @@ const parseLine = (text: string): Rule | undefined => {
   if (line === "") return undefined
   // `a/**` is about what is in `a`, not about `a`.
   const pattern = line.endsWith("/**") ? `${line}/*` : line
-  return { glob: anchoredGlob(pattern), keeps, onlyDirectories }
+  return { glob: anchoredGlob(encode(pattern)), keeps, onlyDirectories }
 }
 
 export const parseIgnoreFile = (text: string): Rules =>
@@ -59,7 +61,7 @@ const verdict = (rules: Rules, path: string, directory: boolean): "ignore" | "ke
 export const ignores = (level: Level, path: string, directory: boolean): boolean => {
   for (const name of ignoreFileNames) {
     for (let at: Level | undefined = level; at !== undefined; at = at.above) {
-      const said = verdict(at.rules[name], path.slice(at.prefix.length), directory)
+      const said = verdict(at.rules[name], encode(path.slice(at.prefix.length)), directory)
       if (said !== undefined) return said === "ignore"
     }
   }

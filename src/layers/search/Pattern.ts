@@ -30,7 +30,8 @@ const unsupported = (what: string): SearchError =>
 /** The escape that starts at `at` (a backslash), rewritten. */
 const rewriteEscape = (source: string, at: number, inSet: boolean): Result.Result<string, SearchError> => {
   const char = String.fromCodePoint(source.codePointAt(at + 1) ?? 0)
-  if (at + 1 >= source.length) return Result.fail(invalidPattern("the regular expression ends in a lone backslash"))
+  if (at + 1 >= source.length)
+    return Result.fail(invalidPattern("the regular expression ends in a lone backslash"))
   const known = Object.hasOwn(classes, char) ? classes[char] : undefined
   if (known !== undefined) {
     const text = inSet ? known.inSet : known.alone
@@ -65,7 +66,12 @@ const rewrite = (source: string): Result.Result<string, SearchError> =>
           at++
         }
       } else if (inSet) {
-        if (char === "[" || source.startsWith("&&", at) || source.startsWith("--", at) || source.startsWith("~~", at)) {
+        if (
+          char === "[" ||
+          source.startsWith("&&", at) ||
+          source.startsWith("--", at) ||
+          source.startsWith("~~", at)
+        ) {
           return yield* Result.fail(unsupported("a set inside a set"))
         }
         if (char === "]") inSet = false
@@ -98,7 +104,8 @@ const rewrite = (source: string): Result.Result<string, SearchError> =>
 const build = (source: string, flags: string): Result.Result<RegExp, SearchError> =>
   Result.try({
     try: () => new RegExp(source, flags),
-    catch: (cause) => invalidPattern(`the regular expression is not valid: ${cause instanceof Error ? cause.message : ""}`)
+    catch: (cause) =>
+      invalidPattern(`the regular expression is not valid: ${cause instanceof Error ? cause.message : ""}`)
   })
 
 /** What a line is tested with. */

@@ -41,7 +41,9 @@ export const prepareQuery = (query: SearchQuery): Result.Result<PreparedQuery, S
   if (query.query === "") return Result.fail(invalidPattern("the query is empty"))
   if (query.query.includes("\0")) return Result.fail(invalidPattern("the query contains a NUL character"))
   if (/[\r\n]/.test(query.query)) {
-    return Result.fail(invalidPattern("the query contains a line break: search works line by line, so give one line"))
+    return Result.fail(
+      invalidPattern("the query contains a line break: search works line by line, so give one line")
+    )
   }
   return Result.succeed({ ...query, counts: pathFilter(query) })
 }
@@ -68,7 +70,9 @@ export const limited = (matches: ReadonlyArray<SearchMatch>, limit: number): Sea
 
 /** Ends a search that takes too long. */
 export const timedOut = <A, E, R>(search: Effect.Effect<A, E, R>): Effect.Effect<A, E | SearchError, R> =>
-  search.pipe(Effect.timeoutOrElse({ duration: `${timeoutSeconds} seconds`, orElse: () => Effect.fail(tooSlow()) }))
+  search.pipe(
+    Effect.timeoutOrElse({ duration: `${timeoutSeconds} seconds`, orElse: () => Effect.fail(tooSlow()) })
+  )
 
 export const tooSlow = (): SearchError =>
   new SearchError({

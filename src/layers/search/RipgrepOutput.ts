@@ -13,7 +13,8 @@ const pathDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 const textDecoder = new TextDecoder("utf-8", { ignoreBOM: true })
 
 /** Written after a file's matches when a NUL follows them. Without a NUL of its own it glues to the next path. */
-const binaryNotice = /^.*: WARNING: stopped searching binary file after match \(found "\\0" byte around offset \d+\)\n/s
+const binaryNotice =
+  /^.*: WARNING: stopped searching binary file after match \(found "\\0" byte around offset \d+\)\n/s
 
 export interface RipgrepOutput {
   /** Takes the next bytes. */

@@ -8,7 +8,9 @@ import { makeRipgrep } from "./Ripgrep.ts"
 import { makeWalk } from "./Walk.ts"
 
 /** The path of the packaged ripgrep; fails where the platform's package is not installed. */
-const packagedBinary = Effect.tryPromise(() => import("@vscode/ripgrep")).pipe(Effect.map(({ rgPath }) => rgPath))
+const packagedBinary = Effect.tryPromise(() => import("@vscode/ripgrep")).pipe(
+  Effect.map(({ rgPath }) => rgPath)
+)
 
 const make = Effect.gen(function* () {
   const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
@@ -16,7 +18,12 @@ const make = Effect.gen(function* () {
   const ripgrep = Effect.gen(function* () {
     const binary = yield* packagedBinary
     const exitCode = yield* spawner.exitCode(
-      ChildProcess.make(binary, ["--no-config", "--version"], { env: {}, stdin: "ignore", stdout: "ignore", stderr: "ignore" })
+      ChildProcess.make(binary, ["--no-config", "--version"], {
+        env: {},
+        stdin: "ignore",
+        stdout: "ignore",
+        stderr: "ignore"
+      })
     )
     return exitCode === 0 ? yield* makeRipgrep(binary) : walk
   }).pipe(Effect.provideService(ChildProcessSpawner.ChildProcessSpawner, spawner))

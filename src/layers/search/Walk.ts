@@ -1,7 +1,8 @@
 /**
  * Search without ripgrep, for machines that have no binary of it: the same files, in the same order, with the same
  * lines. It differs where a regular expression uses what only ripgrep's engine knows (refused), where invalid UTF-8
- * meets `.` (here one replacement character), and in the case of a binary file whose first NUL comes after the limit.
+ * meets `.` (here one replacement character), where a lone carriage return ends a file, and where the first NUL of a
+ * binary file comes after the limit was reached.
  */
 import { createContext, Script } from "node:vm"
 import { Effect, FileSystem, Option } from "effect"
@@ -22,9 +23,10 @@ export interface Entry {
 }
 
 /** Of one file's lines against one expression: some expressions take for ever on some lines. */
-const fileTimeoutMillis = 2000
+const fileTimeoutMillis = 1000
 
-const byName = (left: Entry, right: Entry): number => Buffer.compare(Buffer.from(left.name), Buffer.from(right.name))
+const byName = (left: Entry, right: Entry): number =>
+  Buffer.compare(Buffer.from(left.name), Buffer.from(right.name))
 
 /** The text of a file as ripgrep sees it: by its byte order mark, else UTF-8. Undefined for a binary file. */
 const textOf = (bytes: Uint8Array): string | undefined => {
@@ -82,7 +84,11 @@ export const searchTree = Effect.fn("Search.walk")(function* (tree: Tree, query:
     for (const at of found) matches.push({ path, line: at + 1, text: shownLine(lines[at] ?? "") })
   })
 
-  const readLevel = Effect.fnUntraced(function* (prefix: string, above: Level | undefined, entries: ReadonlyArray<Entry>) {
+  const readLevel = Effect.fnUntraced(function* (
+    prefix: string,
+    above: Level | undefined,
+    entries: ReadonlyArray<Entry>
+  ) {
     const rules = { ".rgignore": noRules, ".ignore": noRules, ".gitignore": noRules }
     for (const name of ignoreFileNames) {
       if (!entries.some((entry) => entry.name === name && entry.kind === "file")) continue
@@ -92,7 +98,11 @@ export const searchTree = Effect.fn("Search.walk")(function* (tree: Tree, query:
     return { prefix, above, rules }
   })
 
-  const visit = (directory: string, depth: number, above: Level | undefined): Effect.Effect<void, SearchError> =>
+  const visit = (
+    directory: string,
+    depth: number,
+    above: Level | undefined
+  ): Effect.Effect<void, SearchError> =>
     Effect.gen(function* () {
       const prefix = directory === "" ? "" : `${directory}/`
       const entries = yield* tree.entries(directory)
@@ -133,9 +143,7 @@ const diskTree = (fs: FileSystem.FileSystem, root: string): Tree => {
     read: (path, max_bytes) =>
       fs.stat(at(path)).pipe(
         Effect.flatMap((info) =>
-          info.type === "File" && info.size <= max_bytes
-            ? fs.readFile(at(path))
-            : Effect.succeed(undefined)
+          info.type === "File" && info.size <= max_bytes ? fs.readFile(at(path)) : Effect.succeed(undefined)
         ),
         Effect.option,
         Effect.map(Option.getOrUndefined)

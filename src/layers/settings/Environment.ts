@@ -2,44 +2,20 @@
  * Settings from the environment and `config.json`, under the XDG base directories.
  */
 import { Config as Env, Effect, FileSystem, Layer, Option, Path, PlatformError, Redacted, Schema } from "effect"
-import { Config, Settings, SettingsError, type ProviderName } from "../../services/Settings.ts"
+import { providers } from "../../domain/model/Providers.ts"
+import { Config, Settings, SettingsError } from "../../services/Settings.ts"
 
 /** Of `config.json`, in bytes. */
 const maxConfigBytes = 64 * 1024
 
-/** Where each provider's key and base URL come from, first one that is set wins. */
-export const providerVariables: Record<
-  ProviderName,
-  { readonly keys: ReadonlyArray<string>; readonly urls: ReadonlyArray<string> }
-> = {
-  "openai-compatible": { keys: ["OPENAI_API_KEY"], urls: ["OPENAI_BASE_URL"] },
-  anthropic: { keys: ["ANTHROPIC_API_KEY"], urls: ["ANTHROPIC_BASE_URL"] },
-  ollama: { keys: ["OLLAMA_API_KEY"], urls: ["OLLAMA_HOST"] },
-  openrouter: { keys: ["OPENROUTER_API_KEY"], urls: [] },
-  deepseek: { keys: ["DEEPSEEK_API_KEY"], urls: [] },
-  groq: { keys: ["GROQ_API_KEY"], urls: [] },
-  moonshotai: { keys: ["MOONSHOT_API_KEY"], urls: [] },
-  zai: { keys: ["ZAI_API_KEY"], urls: [] },
-  xai: { keys: ["XAI_API_KEY"], urls: [] },
-  "nvidia-nim": { keys: ["NVIDIA_API_KEY"], urls: [] },
-  "opencode-zen": { keys: ["OPENCODE_ZEN_API_KEY"], urls: [] },
-  "ollama-cloud": { keys: ["OLLAMA_CLOUD_API_KEY"], urls: [] }
-}
-
 const optional = (name: string) =>
   Env.String(name).pipe(
     Env.option,
-    Env.map((value) => Option.getOrNull(Option.filter(value, (text) => text.trim() !== "")))
+    Env.map((value) => {
+      const text = Option.getOrElse(value, () => "").trim()
+      return text === "" ? null : text
+    })
   )
-
-/** The first variable that is set; null when none is. */
-const firstOf = Effect.fnUntraced(function* (names: ReadonlyArray<string>) {
-  for (const name of names) {
-    const value = yield* optional(name)
-    if (value !== null) return value.trim()
-  }
-  return null
-})
 
 const decodeConfig = Schema.decodeUnknownEffect(Schema.fromJsonString(Config), {
   onExcessProperty: "error",
@@ -82,10 +58,10 @@ export const layer = Layer.effect(
     )
     const keys = new Map<string, Redacted.Redacted<string>>()
     const urls = new Map<string, string>()
-    for (const [name, variables] of Object.entries(providerVariables)) {
-      const key = yield* firstOf(variables.keys)
+    for (const [name, { key_env, url_env }] of Object.entries(providers)) {
+      const key = yield* optional(key_env)
       if (key !== null) keys.set(name, Redacted.make(key))
-      const url = yield* firstOf(variables.urls)
+      const url = url_env === null ? null : yield* optional(url_env)
       if (url !== null) urls.set(name, url)
     }
     return Settings.of({
@@ -93,7 +69,7 @@ export const layer = Layer.effect(
       config_path,
       config: readConfig(fs, config_path),
       provider: yield* optional("LOOPLANE_PROVIDER"),
-      model: yield* firstOf(["LOOPLANE_MODEL", "CODING_AGENT_MODEL"]),
+      model: (yield* optional("LOOPLANE_MODEL")) ?? (yield* optional("CODING_AGENT_MODEL")),
       api_url: yield* optional("LOOPLANE_API_URL"),
       apiKey: (provider) => keys.get(provider) ?? null,
       baseUrl: (provider) => urls.get(provider) ?? null

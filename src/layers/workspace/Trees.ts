@@ -158,13 +158,17 @@ const specialAmong = Effect.fnUntraced(function* (store: Repository, paths: Read
   )
 })
 
-/** The tree of the index, kept by a ref of its own. */
-export const writeTree = Effect.fnUntraced(function* (store: Repository) {
+/** Keeps a tree by a ref of its own. */
+export const keepTree = Effect.fnUntraced(function* (git_dir: string, tree: TreeId) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
+  yield* fs.writeFileString(path.join(git_dir, "refs", "looplane", "trees", tree), `${tree}\n`, { mode: 0o600 })
+})
+
+/** The tree of the index, kept. */
+export const writeTree = Effect.fnUntraced(function* (store: Repository) {
   const tree = treeId(yield* gitIn(store, ["write-tree"]))
-  const ref = path.join(store.git_dir, "refs", "looplane", "trees", tree)
-  yield* fs.writeFileString(ref, `${tree}\n`, { mode: 0o600 })
+  yield* keepTree(store.git_dir, tree)
   return tree
 })
 

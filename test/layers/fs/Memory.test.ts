@@ -96,7 +96,7 @@ describe("the in-memory FileSystem behaves as the real one", () => {
           const real = await Effect.runPromise(onReal(program(operations)))
           assert.deepStrictEqual(await Effect.runPromise(onMemory(program(operations))), real)
         }),
-        { numRuns: Number(process.env['RUNS'] ?? 150) }
+        { numRuns: 150 }
       )
     )
   )

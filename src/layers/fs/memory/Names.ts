@@ -1,7 +1,7 @@
 /**
  * The in-memory file system's changes of names: make, link, rename, remove and copy.
  */
-import { raise } from "./Errno.ts"
+import { Errno, raise } from "./Errno.ts"
 import {
   attach,
   contentOf,
@@ -23,6 +23,16 @@ import {
   type Tree
 } from "./Tree.ts"
 
+/** Like `locate`, with nothing for a path whose way is missing too. */
+const locateIfAny = (tree: Tree, path: string, follow: boolean): Place | undefined => {
+  try {
+    return locate(tree, path, follow)
+  } catch (error) {
+    if (error instanceof Errno && error.code === "ENOENT") return undefined
+    throw error
+  }
+}
+
 export const makeDirectory = (
   tree: Tree,
   path: string,
@@ -33,11 +43,13 @@ export const makeDirectory = (
   const start = path.startsWith("/") ? "/" : ""
   const prefixes = options.recursive ? names.map((_, index) => start + names.slice(0, index + 1).join("/")) : [path]
   for (const prefix of prefixes) {
-    const place = locate(tree, prefix, options.recursive)
+    const place = locate(tree, prefix, false)
+    const found = options.recursive ? locateIfAny(tree, prefix, true)?.node : place.node
     if (place.node === undefined) {
       attach(tree, place, newDirectory(tree, place.parent, options.mode, now), now)
-    } else if (!options.recursive || place.node.kind !== "Directory") {
-      raise(prefix === path || !options.recursive ? "EEXIST" : "ENOTDIR")
+    } else if (!options.recursive || found?.kind !== "Directory") {
+      if (prefix !== path && options.recursive) return raise("ENOTDIR")
+      return raise(options.recursive && found === undefined ? "ENOENT" : "EEXIST")
     }
   }
 }
@@ -104,34 +116,26 @@ export const remove = (
   options: { readonly recursive: boolean; readonly force: boolean },
   now: number
 ): void => {
-  const place = locateForRemoval(tree, path, options.force)
+  const place = options.force ? locateIfAny(tree, path, false) : locate(tree, path, false)
   if (place?.node === undefined) return options.force ? undefined : raise("ENOENT")
   if (place.node.kind === "Directory" && !options.recursive) return raise("ERR_FS_EISDIR")
   if (place.name === "") return raise("EBUSY")
   removeNode(tree, place, now)
 }
 
-/** With `force`, a missing parent is as good as a missing file. */
-const locateForRemoval = (tree: Tree, path: string, force: boolean): Place | undefined => {
-  if (!force) return locate(tree, path, false)
-  const parts = path.split("/")
-  for (let count = 1; count < parts.length; count++) {
-    const prefix = parts.slice(0, count).join("/")
-    if (prefix === "") continue
-    const { node } = locate(tree, prefix, true)
-    if (node === undefined) return undefined
-  }
-  return locate(tree, path, false)
-}
-
 export const copyFile = (tree: Tree, from: string, to: string, now: number): void => {
-  const source = fileAt(tree, from)
+  const source = nodeAt(tree, from, true)
   demand(tree, source, 4)
   const place = locate(tree, to, true)
-  const target = place.node ?? newFile(tree, source.mode | tree.umask, now)
+  const target = place.node ?? newFile(tree, source.mode, now)
   if (target.kind !== "File") return raise("EISDIR")
   if (place.node === undefined) attach(tree, place, target, now)
   else demand(tree, target, 2)
+  if (source.kind !== "File") {
+    // The platform finds out late that it cannot copy a directory, and then removes the name that it was copying to.
+    detach(tree, locate(tree, to, false), now)
+    return raise("EISDIR")
+  }
   if (target === source) return
   target.mode = source.mode
   const content = contentOf(source)

@@ -1,0 +1,107 @@
+/**
+ * `npm run bench`: the budgets of the house, measured side by side with bare Node and with the peers that are installed.
+ * Figures are medians of one run; ratios are to bare Node of the same rounds.
+ *
+ *   npm run bench                        the table, and docs/performance.md when --write is given
+ *   npm run bench -- --check             compares start-up with the parent commit; fails past 10 % above the noise
+ *   npm run bench -- --check --tolerance 50
+ */
+import { execFileSync } from "node:child_process"
+import { writeFileSync } from "node:fs"
+import { cpus } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { parseArgs } from "node:util"
+import { runJob, type Job } from "./job.ts"
+import { interleaved, median, peakMemory, runProcess, type Contestant } from "./measure.ts"
+import { compareWithParent } from "./parent.ts"
+
+const root = fileURLToPath(new URL("..", import.meta.url))
+const launcher = join(root, "bin", "looplane.js")
+const node = process.execPath
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: "string", default: "15" },
+    check: { type: "boolean", default: false },
+    tolerance: { type: "string", default: "10" },
+    write: { type: "boolean", default: false }
+  }
+})
+const rounds = Number(values.rounds)
+
+const found = (command: string): string | null => {
+  try {
+    return execFileSync("sh", ["-c", `command -v ${command}`], { encoding: "utf8" }).trim()
+  } catch {
+    return null
+  }
+}
+
+const peers: ReadonlyArray<Contestant> = ["codex", "pi", "claude", "opencode"].flatMap((name) => {
+  const path = found(name)
+  return path === null ? [] : [{ name, argv: [path, "--version"] satisfies [string, ...Array<string>] }]
+})
+
+const processTime = async (contestant: Contestant) => (await runProcess(contestant.argv)).ms
+
+const row = (what: string, floor: number, ours: number, budget: string, unit = "ms") =>
+  `| ${what} | ${floor.toFixed(0)} ${unit} | ${ours.toFixed(0)} ${unit} | ${(ours / floor).toFixed(2)}x | ${budget} |`
+
+const printTable = async () => {
+  const bare: Contestant = { name: "bare node", argv: [node, "-e", "0"] }
+  const start = await interleaved(
+    [
+      bare,
+      { name: "--version", argv: [node, launcher, "--version"] },
+      { name: "--help", argv: [node, launcher, "--help"] },
+      ...peers
+    ],
+    rounds,
+    processTime
+  )
+  const valueOf = (name: string) => median(start.find((sample) => sample.name === name)?.values ?? [])
+  const floor = valueOf("bare node")
+
+  const jobs: Array<Job> = []
+  for (let round = -1; round < rounds; round++) {
+    const job = await runJob(launcher)
+    if (round >= 0) jobs.push(job)
+  }
+  const job = (field: keyof Job) => median(jobs.map((one) => one[field]))
+  const bareMemory = await peakMemory((env) => runProcess([node, "-e", "0"], { env: { ...process.env, ...env } }))
+  const memory = await peakMemory((env) => runJob(launcher, { ...env, LOOPLANE_BENCH_PID: "1" }))
+
+  const lines = [
+    `Medians of ${rounds} interleaved rounds, Node ${process.versions.node}, ${cpus().length} cores.`,
+    "",
+    "| what | bare node | looplane | ratio | budget |",
+    "|---|---|---|---|---|",
+    row("`--version`", floor, valueOf("--version"), "< 35 ms"),
+    row("`--help`", floor, valueOf("--help"), "< 90 ms"),
+    row("start to first request on the wire", floor, job("first_request_ms"), "< 200 ms, clone included"),
+    row("time between model requests (one tool)", floor, job("between_requests_ms"), "< 10 ms, journal synced"),
+    row("three turns in all", floor, job("total_ms"), "< 400 ms"),
+    row("peak resident memory", bareMemory, memory, "< 110 MiB", "MiB"),
+    ...peers.map(({ name }) => row(`\`${name} --version\``, floor, valueOf(name), "peer")),
+    "",
+    peers.length === 0 ? "No peer is installed here." : `Peers found: ${peers.map(({ name }) => name).join(", ")}.`
+  ]
+  const table = lines.join("\n")
+  console.log(table)
+  if (values.write) {
+    writeFileSync(
+      join(root, "docs", "performance.md"),
+      `# Performance\n\nWritten by \`npm run bench -- --write\`. Times are of whole processes; read the ratios, not the milliseconds: they were\nmeasured side by side in one run on a shared machine. The model is a scripted server without latency.\n\n${table}\n`
+    )
+  }
+}
+
+if (values.check) {
+  const verdict = await compareWithParent({ root, launcher, rounds, tolerance: Number(values.tolerance) })
+  console.log(verdict.text)
+  process.exitCode = verdict.ok ? 0 : 1
+} else {
+  await printTable()
+}
+

@@ -1,0 +1,94 @@
+/**
+ * Measures whole processes, side by side: every round runs each contestant once, so that a slow moment of the machine
+ * meets all of them.
+ */
+import { spawn } from "node:child_process"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { performance } from "node:perf_hooks"
+
+export interface Contestant {
+  readonly name: string
+  readonly argv: readonly [string, ...ReadonlyArray<string>]
+}
+
+export interface Sample {
+  readonly name: string
+  /** One value a round, in the order in which they were measured. */
+  readonly values: ReadonlyArray<number>
+}
+
+export const median = (values: ReadonlyArray<number>): number => {
+  const sorted = values.toSorted((a, b) => a - b)
+  const middle = Math.floor(sorted.length / 2)
+  const upper = sorted[middle] ?? Number.NaN
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? upper) + upper) / 2
+}
+
+/** Half the distance between the quartiles: how much a single value wanders. */
+export const spread = (values: ReadonlyArray<number>): number => {
+  const sorted = values.toSorted((a, b) => a - b)
+  const at = (share: number) => sorted[Math.floor(share * (sorted.length - 1))] ?? Number.NaN
+  return (at(0.75) - at(0.25)) / 2
+}
+
+export interface Ended {
+  readonly code: number
+  readonly ms: number
+  readonly stderr: string
+}
+
+/** Runs a process to its end. */
+export const runProcess = (
+  argv: readonly [string, ...ReadonlyArray<string>],
+  options: { readonly cwd?: string; readonly env?: NodeJS.ProcessEnv } = {}
+): Promise<Ended> =>
+  new Promise((resolve, reject) => {
+    const [command, ...args] = argv
+    const started = performance.now()
+    const child = spawn(command, args, {
+      cwd: options.cwd ?? process.cwd(),
+      env: options.env ?? process.env,
+      stdio: ["ignore", "ignore", "pipe"]
+    })
+    let stderr = ""
+    child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text))
+    child.on("error", reject)
+    child.on("close", (code) => resolve({ code: code ?? -1, ms: performance.now() - started, stderr }))
+  })
+
+/** Runs each contestant once a round, after one warm-up round. */
+export const interleaved = async <A extends { readonly name: string }>(
+  contestants: ReadonlyArray<A>,
+  rounds: number,
+  once: (contestant: A) => Promise<number>
+): Promise<ReadonlyArray<Sample>> => {
+  const values = new Map<string, Array<number>>(contestants.map(({ name }) => [name, []]))
+  for (let round = -1; round < rounds; round++) {
+    for (const contestant of round % 2 === 0 ? contestants : contestants.toReversed()) {
+      const value = await once(contestant)
+      if (round >= 0) values.get(contestant.name)?.push(value)
+    }
+  }
+  return contestants.map(({ name }) => ({ name, values: values.get(name) ?? [] }))
+}
+
+/** Peak resident memory of a Node process in MiB, reported by the process itself when it ends. */
+export const peakMemory = async (
+  run: (env: Readonly<Record<string, string>>) => Promise<unknown>
+): Promise<number> => {
+  const place = mkdtempSync(join(tmpdir(), "looplane-bench-"))
+  try {
+    const report = join(place, "rss")
+    const hook = join(place, "rss.cjs")
+    writeFileSync(
+      hook,
+      `const write = require("node:fs").writeFileSync\nconst own = process.argv[1] ?? ""\nprocess.on("exit", () => { if (process.env.LOOPLANE_BENCH_PID === undefined || own.endsWith("looplane.js")) write(${JSON.stringify(report)}, String(process.resourceUsage().maxRSS)) })\n`
+    )
+    await run({ NODE_OPTIONS: `--require=${hook}` })
+    return Number(readFileSync(report, "utf8")) / 1024
+  } finally {
+    rmSync(place, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,63 @@
+/**
+ * The product's graph: the only place that composes it.
+ */
+import { Effect, Layer } from "effect"
+import { refuse } from "../domain/Refusal.ts"
+import type { Model, ModelSpec } from "../services/Model.ts"
+import * as Headless from "./approval/Headless.ts"
+import * as Checks from "./checks/Checks.ts"
+import * as Git from "./git/Git.ts"
+import * as Store from "./journal/Store.ts"
+import { makeModel } from "./model/Providers.ts"
+import * as Host from "./sandbox/Host.ts"
+import * as None from "./sandbox/None.ts"
+import * as Search from "./search/Search.ts"
+import * as Environment from "./settings/Environment.ts"
+import * as Tools from "./tools/Tools.ts"
+import * as Workspace from "./workspace/Workspace.ts"
+
+/** What is needed to find out whether something can run at all. Writes nothing. */
+export const layerRead = Layer.mergeAll(Environment.layer, Git.layer)
+
+/** Past runs. */
+export const layerStore = (options: { readonly runRoot: string }) => Store.layer({ run_root: options.runRoot })
+
+export interface RunOptions {
+  /** Absolute. */
+  readonly runRoot: string
+  /** Whether checks and set-up may run on this machine; otherwise nothing of the kind can start. */
+  readonly unsafeLocalExec: boolean
+}
+
+/** Everything that a run needs besides its models. */
+export const layerRun = (options: RunOptions) => {
+  const sandbox = options.unsafeLocalExec ? Host.layer : None.layer
+  return Layer.mergeAll(
+    layerStore(options),
+    Git.layer,
+    Headless.layer,
+    Tools.layer.pipe(Layer.provide(Search.layer)),
+    Checks.layer.pipe(Layer.provide(sandbox)),
+    Workspace.layer.pipe(Layer.provide(sandbox))
+  )
+}
+
+/** The models behind specs, or one line that says what is missing. Nothing is loaded yet. */
+export const makeModels = (
+  specs: readonly [ModelSpec, ...ReadonlyArray<ModelSpec>],
+  options: { readonly allowCustomEndpoint: boolean }
+) => {
+  const make = (spec: ModelSpec) =>
+    makeModel({
+      provider: spec.provider,
+      model: spec.model,
+      apiUrl: spec.api_url,
+      apiKey: spec.api_key,
+      allowCustomEndpoint: options.allowCustomEndpoint
+    }).pipe(Effect.mapError((error) => refuse(error.message)))
+  const [first, ...rest] = specs
+  return Effect.gen(function* () {
+    const candidates: readonly [Model, ...ReadonlyArray<Model>] = [yield* make(first), ...(yield* Effect.forEach(rest, make))]
+    return candidates
+  })
+}

@@ -1,0 +1,139 @@
+/**
+ * The fakes: a whole world in memory that a program cannot tell from the real one. Deterministic: the clock is the
+ * test's, ids count up, the disk is a map, and models, checks and answers follow a script.
+ */
+import { Effect, Layer, Path } from "effect"
+import { SecureRandom } from "effect/crypto"
+import type { ApprovalDecision } from "../domain/Event.ts"
+import type { CheckOutcome } from "../domain/Result.ts"
+import { CommitId, TreeId } from "../domain/Ids.ts"
+import { Approval, ApprovalUnavailable, type ApprovalRequest } from "../services/Approval.ts"
+import { Checks } from "../services/Checks.ts"
+import { Git, GitError } from "../services/Git.ts"
+import { Models, type Model } from "../services/Model.ts"
+import { Workspaces } from "../services/Workspace.ts"
+import * as MemoryFs from "./fs/Memory.ts"
+import * as Store from "./journal/Store.ts"
+import * as MemorySearch from "./search/Memory.ts"
+import * as Tools from "./tools/Tools.ts"
+import type { MemoryFile, MemoryWorkspace } from "./workspace/Memory.ts"
+
+/** Bytes that count up: every id of a test is the same in every run. */
+export const layerRandom = Layer.sync(SecureRandom.SecureRandom, () => {
+  let next = 0
+  return SecureRandom.make((size) => Uint8Array.from({ length: size }, () => next++ % 256))
+})
+
+/** A check's outcome, from the files of the place that it ran in. */
+export type CheckScript = (argv: ReadonlyArray<string>, files: ReadonlyMap<string, string>) => Partial<CheckOutcome>
+
+/** Passes when the file holds the text, fails otherwise. */
+export const passesWhen =
+  (path: string, text: string): CheckScript =>
+  (_argv, files) =>
+    files.get(path)?.includes(text) === true ? {} : { verdict: "failed", exit_code: 1, reason: "exit 1" }
+
+/** The tree that a fresh place of a memory workspace holds: its root ends in it. */
+const treeAt = (root: string): TreeId => TreeId.make(root.slice(root.lastIndexOf("@") + 1))
+
+/** Checks that follow a script over the trees of a workspace in memory. */
+export const layerChecks = (memory: MemoryWorkspace, script: CheckScript) =>
+  Layer.succeed(
+    Checks,
+    Checks.of({
+      run: (check, place, options) =>
+        Effect.sync((): CheckOutcome => {
+          const outcome: CheckOutcome = {
+            name: check.name,
+            argv: check.argv,
+            verdict: "passed",
+            exit_code: 0,
+            duration_seconds: 0,
+            tests: 1,
+            reason: null,
+            output: ""
+          }
+          if (place.distrust !== null) return { ...outcome, verdict: "could_not_verify", reason: place.distrust }
+          if (options.remaining_ms <= 0) return { ...outcome, verdict: "failed", exit_code: 124, reason: "timed out" }
+          const decoder = new TextDecoder()
+          const files = new Map(
+            [...memory.nodesOf(treeAt(place.root))].flatMap(([path, node]) =>
+              node._tag === "File" ? [[path, decoder.decode(node.bytes)] as const] : []
+            )
+          )
+          return { ...outcome, ...script(check.argv, files) }
+        })
+    })
+  )
+
+/** A workspace that is already there. */
+export const layerWorkspaces = (memory: MemoryWorkspace) =>
+  Layer.succeed(Workspaces, Workspaces.of({ open: () => Effect.succeed(memory.workspace) }))
+
+/** The head of every repository of `layerGit`. */
+export const testCommit = CommitId.make("0123456789abcdef0123456789abcdef01234567")
+
+/** A repository whose one commit holds these files. */
+export const layerGit = (files: Readonly<Record<string, MemoryFile>>, root = "/repo") => {
+  const bytesOf = (path: string) => {
+    const file = files[path]
+    if (typeof file === "string") return new TextEncoder().encode(file)
+    return file instanceof Uint8Array ? file : null
+  }
+  return Layer.succeed(
+    Git,
+    Git.of({
+      source: (directory) =>
+        directory === root || directory.startsWith(`${root}/`)
+          ? Effect.succeed({ root, subdirectory: directory.slice(root.length + 1), head: testCommit })
+          : Effect.fail(new GitError({ reason: "not_a_repository", message: `${directory} is not in a git repository` })),
+      resolve: (_root, revision) =>
+        revision === "HEAD" || testCommit.startsWith(revision)
+          ? Effect.succeed(testCommit)
+          : Effect.fail(new GitError({ reason: "unknown_commit", message: `there is no commit ${revision}` })),
+      dirty: () => Effect.succeed([]),
+      file: (_root, _commit, path, max_bytes) =>
+        Effect.sync(() => {
+          const bytes = bytesOf(path)
+          return bytes === null || bytes.length > max_bytes ? null : bytes
+        }),
+      paths: () => Effect.succeed(Object.keys(files).toSorted())
+    })
+  )
+}
+
+/** Answers in order; when they are used up nobody answers. Edits and checks are asked about too. */
+export const layerApproval = (answers: ReadonlyArray<ApprovalDecision>) =>
+  Layer.sync(Approval, () => {
+    let asked = 0
+    return Approval.of({
+      standing: (request) => (request.effect === "read" ? "allow_once" : null),
+      ask: (request: ApprovalRequest) =>
+        Effect.suspend(() => {
+          const answer = answers[asked]
+          asked += 1
+          return answer === undefined
+            ? Effect.fail(new ApprovalUnavailable({ message: `nobody answers ${request.action_id}` }))
+            : Effect.succeed(answer)
+        })
+    })
+  })
+
+export interface TestWorld {
+  readonly memory: MemoryWorkspace
+  /** What the repository holds, as the workspace was made from. */
+  readonly files: Readonly<Record<string, MemoryFile>>
+  readonly models: readonly [Model, ...ReadonlyArray<Model>]
+  readonly checks: CheckScript
+}
+
+/** Everything that `run` needs, except somebody who answers: add `layerApproval`, or the headless one. */
+export const layerTest = (world: TestWorld) =>
+  Layer.mergeAll(
+    Store.layerMemory({ run_root: "/runs" }),
+    Layer.succeed(Models, Models.of({ candidates: world.models })),
+    layerGit(world.files),
+    layerWorkspaces(world.memory),
+    layerChecks(world.memory, world.checks),
+    Tools.layer.pipe(Layer.provide(MemorySearch.layerMemory(world.memory)))
+  ).pipe(Layer.provideMerge(Layer.mergeAll(MemoryFs.layer(), Path.layer, layerRandom)))

@@ -1,0 +1,46 @@
+/**
+ * What went wrong on the disk, in one line that names the place.
+ */
+import { Effect, type PlatformError } from "effect"
+import { StoreError } from "../../services/RunStore.ts"
+
+const codeOf = (error: PlatformError.PlatformError): string | null => {
+  const { cause } = error.reason
+  return typeof cause === "object" && cause !== null && "code" in cause ? String(cause.code) : null
+}
+
+const describe = (error: PlatformError.PlatformError): readonly [StoreError["reason"], string] => {
+  switch (codeOf(error)) {
+    case "ENOSPC":
+      return ["no_space", "no space left on the device of"]
+    case "EDQUOT":
+      return ["no_space", "the disk quota is used up at"]
+    case "EROFS":
+      return ["unwritable", "read-only file system at"]
+    case "EACCES":
+    case "EPERM":
+      return ["unwritable", "no permission at"]
+    case "EEXIST":
+      return ["exists", "there is already a"]
+    case "ENOENT":
+      return ["not_found", "there is no"]
+    case "ELOOP":
+      return ["invalid", "symbolic links are not followed here:"]
+    default:
+      return ["unwritable", `${codeOf(error) ?? error.reason._tag} at`]
+  }
+}
+
+/** The store's word for a failure of the platform at `path`. */
+export const storeError = (path: string, error: PlatformError.PlatformError): StoreError => {
+  const [reason, words] = describe(error)
+  return new StoreError({ reason, path, message: `${words} ${path}`, cause: error })
+}
+
+export const failAt = (path: string) =>
+  Effect.mapError((error: PlatformError.PlatformError) => storeError(path, error))
+
+export const invalid = (path: string, message: string): StoreError =>
+  new StoreError({ reason: "invalid", path, message })
+
+export const isTaken = (error: StoreError): boolean => error.reason === "exists"

@@ -1,0 +1,102 @@
+/**
+ * Fresh places: a tree and its dependency layer in a directory that nobody worked in.
+ */
+import { Effect, FileSystem, Path } from "effect"
+import { chmod, readdir } from "node:fs/promises"
+import type { TreeId } from "../../domain/Ids.ts"
+import type { FreshPlace } from "../../services/Workspace.ts"
+import { byBytes, displayName } from "../git/GitBinary.ts"
+import { differingLock, provideDependencies } from "./Dependencies.ts"
+import { failed } from "./Failure.ts"
+import type { Opened } from "./Opened.ts"
+import { checkoutSubmodules } from "./Submodules.ts"
+import { finishThrowAway, makeThrowAway } from "./ThrowAway.ts"
+import { checkout, differences, entriesOf, ignored, type Store } from "./Trees.ts"
+
+const maxWrote = 100
+
+/** Makes every directory below writable, so that what is in it can be removed. */
+const unlock = (directory: string): Effect.Effect<void> =>
+  Effect.promise(async () => {
+    const queue = [directory]
+    for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
+      const at = next
+      const entries = await chmod(at, 0o700)
+        .then(() => readdir(at, { withFileTypes: true }))
+        .catch(() => [])
+      for (const entry of entries) if (entry.isDirectory()) queue.push(`${at}/${entry.name}`)
+    }
+  })
+
+/** Removes a directory whatever a command made of its modes. */
+export const removeTree = Effect.fnUntraced(function* (directory: string) {
+  const fs = yield* FileSystem.FileSystem
+  const remove = fs.remove(directory, { recursive: true, force: true })
+  yield* remove.pipe(
+    Effect.catchTag("PlatformError", () => Effect.andThen(unlock(directory), remove)),
+    Effect.ignore
+  )
+})
+
+/** Every directory that a tree has files in. */
+const directoriesOf = (paths: ReadonlyArray<string>): ReadonlySet<string> => {
+  const directories = new Set<string>()
+  for (const path of paths) {
+    for (let slash = path.lastIndexOf("/"); slash > 0; slash = path.lastIndexOf("/", slash - 1)) {
+      const directory = path.slice(0, slash)
+      if (directories.has(directory)) break
+      directories.add(directory)
+    }
+  }
+  return directories
+}
+
+/** What differs in a place from what was put there, sorted and bounded. */
+const written = Effect.fnUntraced(function* (store: Store, provided: ReadonlySet<string>) {
+  const [changed, hidden] = yield* Effect.all([differences(store), ignored(store)], { concurrency: 2 })
+  const known = (name: string) => provided.has(name.endsWith("/") ? name.slice(0, -1) : name)
+  const names = [...changed.paths, ...changed.nested, ...hidden].map(displayName).filter((name) => !known(name))
+  return [...new Set(names)].toSorted(byBytes).slice(0, maxWrote)
+})
+
+export const materialise = Effect.fnUntraced(function* (opened: Opened, tree: TreeId) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const { layer, store } = opened
+  const root = yield* Effect.acquireRelease(
+    fs.makeTempDirectory({ directory: opened.directory, prefix: "verify-" }),
+    removeTree
+  )
+  const label = path.basename(root)
+  const place: Store = { ...store, work_tree: root, index: path.join(store.git_dir, `${label}.index`) }
+  yield* Effect.addFinalizer(() => fs.remove(place.index, { force: true }).pipe(Effect.ignore))
+  const [entries] = yield* Effect.all([entriesOf(store.git_dir, tree), makeThrowAway(root, opened.identity)], {
+    concurrency: 2
+  })
+  const directories = directoriesOf(entries.map((entry) => displayName(entry.path)))
+  const lock = opened.any_locks ? null : differingLock(layer, opened.entries, entries)
+  // Dependencies first: whatever the tree holds inside of their directories has the last word.
+  const distrust =
+    lock === null
+      ? yield* provideDependencies(layer, root, (directory) => directories.has(directory))
+      : `the patch changes ${lock}: the dependencies at hand are those of the base`
+  yield* checkout(place, tree)
+  yield* finishThrowAway(root, place.index)
+  yield* checkoutSubmodules(opened.submodules, root, label)
+  const provided = new Set(lock === null ? layer.copied : [])
+  const fresh: FreshPlace = {
+    root,
+    distrust,
+    wrote: written(place, provided).pipe(
+      Effect.mapError((cause) => failed("what the check wrote cannot be listed", cause)),
+      Effect.provideContext(opened.services)
+    )
+  }
+  return fresh
+}, (effect) =>
+  effect.pipe(
+    Effect.catchTags({
+      GitError: (cause) => Effect.fail(failed("a place to check in cannot be made", cause)),
+      PlatformError: (cause) => Effect.fail(failed("a place to check in cannot be made", cause))
+    })
+  ))

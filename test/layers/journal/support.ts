@@ -1,0 +1,198 @@
+import { Effect, FileSystem, Layer, Path } from "effect"
+import { SecureRandom } from "effect/crypto"
+import type { EventData, RunEvent } from "../../../src/domain/Event.ts"
+import { CommitId, Digest, RunId, ToolCallId, TreeId } from "../../../src/domain/Ids.ts"
+import type { CheckOutcome, RunResult } from "../../../src/domain/Result.ts"
+import { artifactNames } from "../../../src/domain/Result.ts"
+import { defaultLimits, type Task } from "../../../src/domain/Task.ts"
+import { zero } from "../../../src/domain/Usage.ts"
+import * as Memory from "../../../src/layers/fs/Memory.ts"
+import * as Store from "../../../src/layers/journal/Store.ts"
+import type { Journal, StoreError } from "../../../src/services/RunStore.ts"
+import { RunStore } from "../../../src/services/RunStore.ts"
+
+export const runId = (id: string): RunId => RunId.make(id)
+export const root = "/state/runs"
+
+const base = CommitId.make("1".repeat(40))
+const tree = (digit: string): TreeId => TreeId.make(digit.repeat(40))
+
+export const task: Task = {
+  instruction: "Make add return the sum.",
+  repository: "/home/someone/project",
+  subdirectory: "",
+  base: { kind: "commit", commit: base },
+  allowed_paths: ["**"],
+  verification: {
+    mode: "checks",
+    checks: [{ name: "node --test", argv: ["node", "--test"], timeout_seconds: 300 }]
+  },
+  limits: defaultLimits,
+  dependencies: { mode: "auto" },
+  setup: [],
+  include: [],
+  baseline: true
+}
+export const created: Omit<EventData<"run.created">, "run_id" | "store_version"> = {
+  provider: "scripted",
+  model: "recorded",
+  prompt_version: "1",
+  base_sha: base
+}
+
+const usage = { ...zero, input_tokens: 120, output_tokens: 30, cached_input_tokens: 100 }
+const call = ToolCallId.make("call_1")
+export const outcome: CheckOutcome = {
+  name: "node --test",
+  argv: ["node", "--test"],
+  verdict: "passed",
+  exit_code: 0,
+  duration_seconds: 0.25,
+  tests: 2,
+  reason: null,
+  output: "ok 1 - adds\nok 2 - adds negative numbers\n"
+}
+
+/** The events of a whole run after `run.created`: an edit with text long enough for a blob, a check, an end. */
+export const story: ReadonlyArray<RunEvent> = [
+  {
+    event_type: "prompt.built",
+    data: {
+      prompt_version: "1",
+      sections: [{ name: "identity", cache: "stable", content: "You work on a repository." }],
+      tools: [
+        { name: "replace_text", description: "Replaces text of a file.", parameters: { type: "object", properties: {} } }
+      ],
+      tools_digest: Digest.make("2".repeat(64))
+    }
+  },
+  {
+    event_type: "workspace.prepared",
+    data: {
+      base_sha: base,
+      tree: tree("3"),
+      left_out: [],
+      dependencies: { requested: { mode: "auto" }, copied: [], lock_digest: null, reason: null },
+      setup: []
+    }
+  },
+  { event_type: "conversation.appended", data: { item: { role: "user", content: task.instruction } } },
+  {
+    event_type: "model.requested",
+    data: { step: 1, provider: "scripted", model: "recorded", lane: "primary" }
+  },
+  {
+    event_type: "model.completed",
+    data: {
+      step: 1,
+      provider: "scripted",
+      model: "recorded",
+      lane: "primary",
+      turn: {
+        text: "",
+        reasoning: [],
+        tool_calls: [
+          {
+            id: call,
+            name: "replace_text",
+            arguments: { path: "add.js", old: "a - b", new: "a + b", note: { $blob: "is a shell variable" } }
+          }
+        ],
+        finish_reason: "tool_use",
+        usage
+      }
+    }
+  },
+  { event_type: "tool.started", data: { tool_call_id: call, name: "replace_text", tree: tree("3") } },
+  {
+    event_type: "tool.completed",
+    data: {
+      tool_call_id: call,
+      name: "replace_text",
+      ok: true,
+      content: "one line replaced\n".repeat(1200),
+      tree: tree("4")
+    }
+  },
+  { event_type: "verification.completed", data: { purpose: "final", tree: tree("4"), outcome, wrote: [] } },
+  { event_type: "verification.settled", data: { tree: tree("4"), outcomes: [outcome] } },
+  {
+    event_type: "run.ended",
+    data: {
+      status: "completed",
+      terminal_reason: "verified",
+      error: null,
+      changed_files: ["add.js"],
+      tree: tree("4"),
+      usage
+    }
+  }
+]
+
+export const resultOf = (run_id: RunId): RunResult => ({
+  schema_version: 1,
+  run_id,
+  status: "completed",
+  terminal_reason: "verified",
+  summary: "add returns the sum.",
+  error: null,
+  changed_files: ["add.js"],
+  verification: [outcome],
+  usage: { ...usage, total_tokens: 150 },
+  model_usage: [{ lane: "primary", provider: "scripted", model: "recorded", usage }],
+  steps: 1,
+  base_sha: base,
+  tree: tree("4"),
+  notes: [],
+  artifacts: artifactNames
+})
+
+/** Random bytes that are the same in every test. */
+const countedRandom = Layer.sync(SecureRandom.SecureRandom, () => {
+  let next = 0
+  return SecureRandom.make((size) => Uint8Array.from({ length: size }, () => next++ & 0xff))
+})
+
+export const storeOn = (
+  fileSystem: FileSystem.FileSystem,
+  run_root = root
+): Layer.Layer<RunStore | FileSystem.FileSystem | Path.Path> =>
+  Store.layerMemory({ run_root }).pipe(
+    Layer.provideMerge(
+      Layer.mergeAll(Layer.succeed(FileSystem.FileSystem, fileSystem), Path.layer, countedRandom)
+    )
+  )
+
+/** A store on a fresh file system. */
+export const world = () => {
+  const memory = Memory.make()
+  return { ...memory, layer: storeOn(memory.fileSystem) }
+}
+
+export const create = (id: string) =>
+  Effect.flatMap(RunStore, (store) => store.create({ run_id: runId(id), task, created }))
+
+export const note = (text: string): RunEvent => ({ event_type: "run.noted", data: { note: text } })
+
+/** A complete bundle. */
+export const wholeRun = (
+  id: string,
+  events: ReadonlyArray<RunEvent> = story
+): Effect.Effect<Journal, StoreError, RunStore> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const journal = yield* create(id)
+      for (const event of events) {
+        yield* journal.append(event)
+        if (event.event_type === "model.requested" || event.event_type === "tool.started") yield* journal.barrier
+      }
+      yield* journal.barrier
+      yield* journal.checkpoint
+      yield* journal.writeFile(artifactNames.patch, "diff --git a/add.js b/add.js\n")
+      yield* journal.writeFile(artifactNames.test_log, "ok\n")
+      yield* journal.writeFile(artifactNames.verification, JSON.stringify([outcome]))
+      yield* journal.writeFile(artifactNames.result, JSON.stringify(resultOf(runId(id))))
+      return journal
+    })
+  )
+
