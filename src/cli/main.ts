@@ -1,13 +1,15 @@
 /**
  * The command line's entry: parses, runs, and ends the process with the right code.
  */
-import { NodeRuntime, NodeServices } from "@effect/platform-node"
+import { NodeCrypto, NodeRuntime, NodeServices } from "@effect/platform-node"
 import { Cause, Effect, Exit, Layer, Logger, Runtime } from "effect"
 import { CliConfig, CliError, CliOutput, Command, GlobalFlag } from "effect/cli"
 import { version } from "../version.ts"
 import { root } from "./commands.ts"
+import { CliExit } from "./exit.ts"
 import { writeErr } from "./io.ts"
 import { laterCommand } from "./later.ts"
+import { fileLogger, logFile } from "./log.ts"
 
 const oneLine = (text: string): string =>
   text
@@ -25,16 +27,26 @@ const presenter: CliOutput.Presenter = {
       : CliOutput.defaultPresenter.present(event)
 }
 
-const teardown: Runtime.Teardown = (exit, onExit) => {
-  if (Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause)) {
-    const error = Cause.squash(exit.cause)
-    if (CliError.isCliError(error)) return onExit(2)
-  }
-  return Runtime.defaultTeardown(exit, onExit)
-}
-
 const args = process.argv.slice(2)
 const laterLine = laterCommand(args[0] ?? "")
+
+const program =
+  laterLine === null
+    ? Command.runWith(root, { version })(args)
+    : writeErr(`looplane: ${laterLine}\n`).pipe(Effect.andThen(Effect.fail(new CliExit({ code: 2 }))))
+
+/** A defect is a bug of ours: one line for the user, the stack for the log file. */
+const reportDefect = (cause: Cause.Cause<unknown>) =>
+  Effect.logError("the command died of a defect", cause).pipe(
+    Effect.andThen(
+      writeErr(`looplane: an internal error ended the command (details: ${logFile(process.env)})\n`)
+    )
+  )
+
+const teardown: Runtime.Teardown = (exit, onExit) =>
+  Exit.isFailure(exit) && CliError.isCliError(Cause.squash(exit.cause))
+    ? onExit(2)
+    : Runtime.defaultTeardown(exit, onExit)
 
 // The first Ctrl-C lets finalizers end the run properly; the second one is for people who will not wait.
 let signals = 0
@@ -43,18 +55,15 @@ process.on("SIGINT", () => {
   if (signals > 1) process.exit(130)
 })
 
-const program =
-  laterLine === null
-    ? Command.runWith(root, { version })(args)
-    : writeErr(`looplane: ${laterLine}\n`).pipe(Effect.andThen(Effect.fail(new CliError.ShowHelp({ commandPath: [], errors: [] }))))
-
 program.pipe(
+  Effect.tapCause((cause) => (Cause.hasDies(cause) ? reportDefect(cause) : Effect.void)),
   Effect.provide(
     Layer.mergeAll(
       NodeServices.layer,
+      NodeCrypto.layerSecureRandom,
       CliOutput.layerPresenter(presenter),
       CliConfig.layer({ builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions] }),
-      Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)])
+      Logger.layer([fileLogger(process.env)])
     )
   ),
   NodeRuntime.runMain({ teardown, disableErrorReporting: true })

@@ -31,7 +31,7 @@ export interface RunOptions {
 
 /** Everything that a run needs besides its models. */
 export const layerRun = (options: RunOptions) => {
-  const sandbox = options.unsafeLocalExec ? Host.layer : None.layer
+  const sandbox = options.unsafeLocalExec ? Host.layerHost : None.layerNone
   return Layer.mergeAll(
     layerStore(options),
     Git.layer,

@@ -113,22 +113,44 @@ describe("checkWorkspacePath", () => {
   })
 
   const hostile = fc.array(
-    fc.constantFrom("..", ".", "", "a", "~", ".git", ".GIT.", "git~1", "/", "\\", "C:", " ", "\0", "é", "x".repeat(200)),
+    fc.constantFrom(
+      "..",
+      ".",
+      "",
+      "a",
+      "~",
+      ".git",
+      ".GIT.",
+      "git~1",
+      "/",
+      "\\",
+      "C:",
+      " ",
+      "\0",
+      "é",
+      "x".repeat(200)
+    ),
     { maxLength: 8 }
   )
 
   it("gives only paths that stay inside, whatever it is given", () => {
     fc.assert(
-      fc.property(fc.oneof(fc.string({ unit: "binary" }), hostile.map((parts) => parts.join("/"))), (input) => {
-        const path = accepted(input)
-        if (path === undefined) return
-        const segments = path.split("/")
-        assert.isTrue(segments.every((segment) => segment !== "" && segment !== "." && segment !== ".."))
-        assert.isFalse(segments.some(isGitSegment))
-        assert.notMatch(path, /[\0\\\n]|^\/|^~|^[A-Za-z]:/)
-        // Normal forms are fixed points: checking twice changes nothing.
-        assert.strictEqual(accepted(path), path)
-      })
+      fc.property(
+        fc.oneof(
+          fc.string({ unit: "binary" }),
+          hostile.map((parts) => parts.join("/"))
+        ),
+        (input) => {
+          const path = accepted(input)
+          if (path === undefined) return
+          const segments = path.split("/")
+          assert.isTrue(segments.every((segment) => segment !== "" && segment !== "." && segment !== ".."))
+          assert.isFalse(segments.some(isGitSegment))
+          assert.notMatch(path, /[\0\\\n]|^\/|^~|^[A-Za-z]:/)
+          // Normal forms are fixed points: checking twice changes nothing.
+          assert.strictEqual(accepted(path), path)
+        }
+      )
     )
   })
 })
@@ -162,7 +184,11 @@ describe("handed path cases", () => {
       const verdict = accepted(path) === undefined ? "deny" : "allow"
       run++
       const fine =
-        expected === "error" || expected === "deny" ? verdict === "deny" : expected === "allow" ? verdict === "allow" : true
+        expected === "error" || expected === "deny"
+          ? verdict === "deny"
+          : expected === "allow"
+            ? verdict === "allow"
+            : true
       if (!fine) wrong.push(`${id} ${path}: ${verdict} instead of ${expected}`)
     }
     console.log(`handed cases: ${run} run, ${all.length - run} decided elsewhere`)

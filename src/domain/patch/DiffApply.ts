@@ -69,7 +69,7 @@ const locate = (
     // Without any context, git takes the end of the file whatever the line number says, and edits the wrong lines.
     const stated = at === startOf(hunk) || hunk.lines.some((line) => line.kind === "context")
     if (fits(at) && (!atEnd || at === last) && stated) return Result.succeed(at)
-    const end = "; no context follows its changes, so it has to stand at the end of the file"
+    const end = "; no context line follows its changes, so it has to stand at the end of the file"
     const start = "; it starts at line 1, so it has to stand at the start of the file"
     return noMatch(path, hunk, lines, old, atEnd && (!atStart || fits(0)) ? end : atStart ? start : "")
   }

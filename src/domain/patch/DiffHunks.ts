@@ -58,6 +58,9 @@ const countBody = (text: PatchText, from: number): string => {
   return `the body has ${body.oldCount} old and ${body.newCount} new lines`
 }
 
+const followsNothing = (at: number): Result.Result<never, PatchError> =>
+  refuse("malformed", `line ${at + 1} of the patch: "\\ No newline at end of file" follows no line of a file`)
+
 const endsEarly = (lines: ReadonlyArray<DiffLine>): boolean => {
   const open = lines.findIndex((line) => !line.text.endsWith("\n"))
   const kind = lines[open]?.kind
@@ -92,7 +95,8 @@ const readHunk = (
     if (raw === undefined) return wrongCounts("truncated")
     const kind = kindOf(raw)
     if (kind !== undefined) push(body, kind, raw)
-    else if (!raw.startsWith("\\ ") || !dropNewline(body)) return wrongCounts("counts")
+    else if (!raw.startsWith("\\ ")) return wrongCounts("counts")
+    else if (!dropNewline(body)) return followsNothing(next)
     if (body.oldCount > oldCount || body.newCount > newCount) return wrongCounts("counts")
     next++
     // The patch's own last newline is often trimmed away. A context or old line is checked against the file anyway; an
@@ -109,8 +113,7 @@ const readHunk = (
     }
   }
   if (text.lines[next]?.startsWith("\\ ") === true) {
-    if (!dropNewline(body))
-      return refuse("malformed", `line ${next + 1} of the patch: it follows no line of a file`)
+    if (!dropNewline(body)) return followsNothing(next)
     next++
   }
   if (body.lines.every((entry) => entry.kind === "context")) {

@@ -39,7 +39,7 @@ export const parseIgnoreFile = (text: string): Rules =>
     .split("\n")
     .map(parseLine)
     .filter((rule) => rule !== undefined)
-    .reverse()
+    .toReversed()
 
 /** One directory's ignore files, and those of the directories above it. */
 export interface Level {

@@ -6,7 +6,7 @@
  */
 import { createContext, Script } from "node:vm"
 import { Effect, FileSystem, Option } from "effect"
-import { Search, SearchError, type SearchMatch, type SearchQuery } from "../../services/Search.ts"
+import { Search, type SearchError, type SearchMatch, type SearchQuery } from "../../services/Search.ts"
 import { ignoreFileNames, ignores, type Level, parseIgnoreFile } from "./IgnoreRules.ts"
 import { compilePattern } from "./Pattern.ts"
 import { limited, maxFileBytes, prepareQuery, shownLine, timedOut, tooSlow, withoutReturns } from "./Query.ts"
@@ -143,7 +143,7 @@ const diskTree = (fs: FileSystem.FileSystem, root: string): Tree => {
     read: (path, max_bytes) =>
       fs.stat(at(path)).pipe(
         Effect.flatMap((info) =>
-          info.type === "File" && info.size <= max_bytes ? fs.readFile(at(path)) : Effect.succeed(undefined)
+          info.type === "File" && info.size <= max_bytes ? fs.readFile(at(path)) : Effect.undefined
         ),
         Effect.option,
         Effect.map(Option.getOrUndefined)

@@ -144,7 +144,12 @@ export const provideDependencies = Effect.fnUntraced(function* (
 ) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const wanted = layer.copied.filter((name) => path.dirname(name) === "." || present(path.dirname(name)))
+  const wanted = layer.copied.filter(
+    (name) =>
+      path.dirname(name) === "." ||
+      dependencyDirectories([`${name}/`]).length === 0 ||
+      present(path.dirname(name))
+  )
   const reasons = yield* Effect.forEach(
     wanted,
     (name) =>

@@ -2,41 +2,18 @@
  * Fresh places: a tree and its dependency layer in a directory that nobody worked in.
  */
 import { Effect, FileSystem, Path } from "effect"
-import { chmod, readdir } from "node:fs/promises"
 import type { TreeId } from "../../domain/Ids.ts"
 import type { FreshPlace } from "../../services/Workspace.ts"
 import { byBytes, displayName } from "../git/GitBinary.ts"
 import { differingLock, provideDependencies } from "./Dependencies.ts"
 import { failed } from "./Failure.ts"
 import type { Opened } from "./Opened.ts"
+import { removeTree } from "./RemoveTree.ts"
 import { checkoutSubmodules } from "./Submodules.ts"
 import { finishThrowAway, makeThrowAway } from "./ThrowAway.ts"
 import { checkout, differences, entriesOf, ignored, type Store } from "./Trees.ts"
 
 const maxWrote = 100
-
-/** Makes every directory below writable, so that what is in it can be removed. */
-const unlock = (directory: string): Effect.Effect<void> =>
-  Effect.promise(async () => {
-    const queue = [directory]
-    for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
-      const at = next
-      const entries = await chmod(at, 0o700)
-        .then(() => readdir(at, { withFileTypes: true }))
-        .catch(() => [])
-      for (const entry of entries) if (entry.isDirectory()) queue.push(`${at}/${entry.name}`)
-    }
-  })
-
-/** Removes a directory whatever a command made of its modes. */
-export const removeTree = Effect.fnUntraced(function* (directory: string) {
-  const fs = yield* FileSystem.FileSystem
-  const remove = fs.remove(directory, { recursive: true, force: true })
-  yield* remove.pipe(
-    Effect.catchTag("PlatformError", () => Effect.andThen(unlock(directory), remove)),
-    Effect.ignore
-  )
-})
 
 /** Every directory that a tree has files in. */
 const directoriesOf = (paths: ReadonlyArray<string>): ReadonlySet<string> => {

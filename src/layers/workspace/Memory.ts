@@ -44,7 +44,7 @@ const nodeAt = (nodes: Nodes, path: string): FileNode | undefined => {
 
 const byPath = (left: string, right: string): number => (left < right ? -1 : left > right ? 1 : 0)
 const sorted = (nodes: Nodes): ReadonlyArray<readonly [string, FileNode]> =>
-  [...nodes].sort(([left], [right]) => byPath(left, right))
+  [...nodes].toSorted(([left], [right]) => byPath(left, right))
 
 /** Where a path leads with its symlinks followed, the last one too when `final`; "." for the root. */
 const follow = (
@@ -55,7 +55,7 @@ const follow = (
 ): Effect.Effect<string, WorkspaceError> => {
   const refuse = (why: string) => Effect.fail(fail("refused_path", `${quotePath(path)} ${why}`))
   let links = 0
-  let todo = path.split("/")
+  const todo = path.split("/")
   let done: Array<string> = []
   for (let name = todo.shift(); name !== undefined; name = todo.shift()) {
     if (name === "" || name === ".") continue
@@ -72,7 +72,7 @@ const follow = (
     if (node.target.startsWith("/") && !inside) return refuse("leads out of the workspace")
     if (inside) done = []
     else done.pop()
-    todo = [...node.target.slice(inside ? root.length : 0).split("/"), ...todo]
+    todo.unshift(...node.target.slice(inside ? root.length : 0).split("/"))
   }
   return Effect.succeed(done.length === 0 ? "." : done.join("/"))
 }
@@ -212,7 +212,7 @@ export const makeMemoryWorkspace = (
         const after = yield* snapshot(tree)
         const paths = [...new Set([...base.keys(), ...after.keys()])]
           .filter((path) => !sameNode(base.get(path), after.get(path)))
-          .sort(byPath)
+          .toSorted(byPath)
         return {
           patch: new TextEncoder().encode(
             paths.map((path) => diffOf(path, base.get(path), after.get(path))).join("")

@@ -1,7 +1,8 @@
 /**
  * Opening a workspace: our own git directory, the checkout, and what a clone lacks. What can run side by side does.
  */
-import { Effect, FileSystem, Path } from "effect"
+import { Context, Effect, FileSystem, Path } from "effect"
+import { ChildProcessSpawner } from "effect/process"
 import type { EventData } from "../../domain/Event.ts"
 import type { Task } from "../../domain/Task.ts"
 import { sourceState, workTreeChanges } from "../git/Dirty.ts"
@@ -117,7 +118,12 @@ export const prepare = Effect.fnUntraced(function* (task: Task, directory: strin
   const fs = yield* FileSystem.FileSystem
   const places = yield* placesOf(task, directory)
   const { aside, modules, source, store, task_env } = places
-  const services = yield* Effect.context<Platform>()
+  // Only these: a whole context would carry the scope that it was captured in to whoever uses the workspace later.
+  const services: Context.Context<Platform> = Context.pick(
+    ChildProcessSpawner.ChildProcessSpawner,
+    FileSystem.FileSystem,
+    Path.Path
+  )(yield* Effect.context<Platform>())
   const { identity, location } = yield* cloneInto(task, directory, places)
   const { commit, kind } = task.base
   const standing = kind === "working_tree" ? yield* workingTree(source, location, commit) : null

@@ -103,7 +103,7 @@ const serve = Effect.fnUntraced(function* (opened: Opened, prepared: OpenWorkspa
         "the workspace cannot be listed",
         Effect.gen(function* () {
           const real = yield* resolveInside(root, directory === "" ? "." : directory, true)
-          return (yield* filesBelow(store, real === "." ? "" : real)).map(displayName)
+          return (yield* filesBelow(store, real === "." ? "" : real)).map(displayName).toSorted(byBytes)
         })
       ),
     apply: (changes) =>

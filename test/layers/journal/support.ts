@@ -1,7 +1,7 @@
 import { Effect, FileSystem, Layer, Path } from "effect"
 import { SecureRandom } from "effect/crypto"
 import type { EventData, RunEvent } from "../../../src/domain/Event.ts"
-import { CommitId, Digest, RunId, ToolCallId, TreeId } from "../../../src/domain/Ids.ts"
+import { CommitId, RunId, ToolCallId, TreeId } from "../../../src/domain/Ids.ts"
 import type { CheckOutcome, RunResult } from "../../../src/domain/Result.ts"
 import { artifactNames } from "../../../src/domain/Result.ts"
 import { defaultLimits, type Task } from "../../../src/domain/Task.ts"
@@ -62,8 +62,7 @@ export const story: ReadonlyArray<RunEvent> = [
       sections: [{ name: "identity", cache: "stable", content: "You work on a repository." }],
       tools: [
         { name: "replace_text", description: "Replaces text of a file.", parameters: { type: "object", properties: {} } }
-      ],
-      tools_digest: Digest.make("2".repeat(64))
+      ]
     }
   },
   {

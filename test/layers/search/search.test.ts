@@ -11,7 +11,7 @@ import { layerMemory } from "../../../src/layers/search/Memory.ts"
 import { globsBeside } from "../../../src/layers/search/Ripgrep.ts"
 import { layer, layerRipgrep, layerWalk } from "../../../src/layers/search/Search.ts"
 import { makeMemoryWorkspace } from "../../../src/layers/workspace/Memory.ts"
-import { Search, type SearchQuery } from "../../../src/services/Search.ts"
+import { Search, type SearchError, type SearchQuery } from "../../../src/services/Search.ts"
 
 type Files = Readonly<Record<string, string | Uint8Array>>
 
@@ -66,7 +66,7 @@ describe.each(engines)("%s", (_, engine) => {
   const test = (
     name: string,
     files: Files,
-    run: (root: string) => Effect.Effect<void, unknown, Search | Scope.Scope>
+    run: (root: string) => Effect.Effect<void, SearchError, Search | Scope.Scope>
   ) => it.live(name, () => Effect.flatMap(plant(files), run).pipe(Effect.provide(engine)))
 
   test(
@@ -91,6 +91,15 @@ describe.each(engines)("%s", (_, engine) => {
           "utf16:1:needle"
         ])
         assert.deepStrictEqual(yield* lines(root, { query: "needle (" }), ["b/c.txt:2:needle (x)"])
+      })
+  )
+
+  test(
+    "forgets a match when a NUL follows far below",
+    { a: `needle\n${"x\n".repeat(100_000)}\0`, b: "needle" },
+    (root) =>
+      Effect.gen(function* () {
+        assert.deepStrictEqual(yield* lines(root, {}), ["b:1:needle"])
       })
   )
 
@@ -189,8 +198,8 @@ describe.each(engines)("%s", (_, engine) => {
   ] as const) {
     test(`refuses ${name}`, { a: "needle" }, (root) =>
       Effect.gen(function* () {
-        const error = yield* Effect.flip((yield* Search).search(query(root, changes)))
-        assert.strictEqual(error.reason, "invalid_pattern")
+        const found = yield* Effect.result((yield* Search).search(query(root, changes)))
+        assert.strictEqual(found._tag === "Failure" ? found.failure.reason : "found", "invalid_pattern")
       })
     )
   }

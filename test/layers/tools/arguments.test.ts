@@ -20,22 +20,13 @@ const passing = {
 } as const
 
 describe("definitions", () => {
-  it.effect("are these, in this order", () =>
-    Effect.gen(function* () {
-      const { toolset } = yield* open(files, {
-        checks: { test: passing, lint: { ...passing, name: "lint" } }
-      })
-      yield* Effect.promise(() =>
-        expect(
-          `${JSON.stringify(
-            toolset.map(({ concurrent, definition, effect }) => ({ effect, concurrent, ...definition })),
-            null,
-            2
-          )}\n`
-        ).toMatchFileSnapshot("definitions.json")
-      )
-    })
-  )
+  it("are these, in this order", async () => {
+    const { toolset } = await Effect.runPromise(
+      open(files, { checks: { test: passing, lint: { ...passing, name: "lint" } } })
+    )
+    const seen = toolset.map(({ concurrent, definition, effect }) => ({ effect, concurrent, definition }))
+    await expect(`${JSON.stringify(seen, null, 2)}\n`).toMatchFileSnapshot("definitions.snap")
+  })
 
   it.effect("offer run_check only where a check is declared", () =>
     Effect.gen(function* () {
@@ -124,26 +115,20 @@ describe("arguments", () => {
     })
   )
 
-  it.effect("of any shape never fail a call and never make its answer longer than allowed", () =>
-    Effect.gen(function* () {
-      const { call, toolset } = yield* open(files, { limits: { max_tool_output_bytes: 200 } })
-      const names = toolset.map((tool) => tool.definition.name)
-      const args = fc.dictionary(
-        fc.constantFrom("path", "query", "patch", "old_text", "content", "x"),
-        fc.anything(),
-        {
-          maxKeys: 4
+  it("of any shape never fail a call and never make its answer longer than allowed", async () => {
+    const { call, toolset } = await Effect.runPromise(open(files, { limits: { max_tool_output_bytes: 200 } }))
+    const names = toolset.map((tool) => tool.definition.name)
+    const fields = fc.constantFrom("path", "query", "patch", "old_text", "content", "x")
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom(...names),
+        fc.dictionary(fields, fc.anything()),
+        async (name, given) => {
+          const { content } = await Effect.runPromise(call(name, given))
+          assert.isAtMost(byteLength(content), 200)
         }
-      )
-      yield* Effect.promise(() =>
-        fc.assert(
-          fc.asyncProperty(fc.constantFrom(...names), args, async (name, given) => {
-            const { content } = await Effect.runPromise(call(name, given))
-            assert.isAtMost(byteLength(content), 200)
-          }),
-          { numRuns: 300 }
-        )
-      )
-    })
-  )
+      ),
+      { numRuns: 300 }
+    )
+  })
 })

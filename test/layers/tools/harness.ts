@@ -1,5 +1,5 @@
 /** Tools over a workspace in memory. */
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { layerMemory } from "../../../src/layers/search/Memory.ts"
 import { layer } from "../../../src/layers/tools/Tools.ts"
 import { makeMemoryWorkspace, type MemoryFile } from "../../../src/layers/workspace/Memory.ts"
@@ -44,8 +44,7 @@ export const open = Effect.fnUntraced(function* (
     run_check: (name) => Effect.succeed(checks[name] ?? null)
   }
   const toolset = yield* Tools.use((tools) => Effect.sync(() => tools.toolset(context))).pipe(
-    Effect.provide(layer),
-    Effect.provide(layerMemory(memory))
+    Effect.provide(Layer.provide(layer, layerMemory(memory)))
   )
   const toolNamed = (name: string) =>
     Effect.fromNullishOr(toolset.find((tool) => tool.definition.name === name)).pipe(Effect.orDie)

@@ -116,9 +116,10 @@ class Handle implements FileSystem.File {
     return Effect.suspend(() => {
       if (!Number.isInteger(size) || size < 0)
         return badArgument("readAlloc", "size must be a non-negative integer")
-      const buffer = new Uint8Array(size)
+      const left = this.node.kind === "File" ? this.node.size - Number(options?.position ?? this.position) : size
+      const buffer = new Uint8Array(Math.min(size, Math.max(left, 0)))
       return Effect.map(this.readInto("readAlloc", buffer, options?.position), (count) =>
-        count === 0 ? Option.none() : Option.some(count === size ? buffer : buffer.slice(0, count))
+        count === 0 ? Option.none() : Option.some(buffer)
       )
     })
   }
