@@ -122,7 +122,10 @@ export const decodeLine = (bytes: Uint8Array): Result.Result<Envelope, LineFault
     return fault("damaged", "is no JSON in UTF-8")
   }
   if (isObject(value) && typeof value["version"] === "number" && value["version"] > 1)
-    return fault("newer_version", `is of journal version ${value["version"]}, and this looplane reads version 1`)
+    return fault(
+      "newer_version",
+      `is of journal version ${value["version"]}, and this looplane reads version 1`
+    )
   return Result.mapError(Schema.decodeUnknownResult(Envelope)(value), () => ({
     reason: "damaged",
     message: "is no entry of a journal"
@@ -185,7 +188,10 @@ export const resolveReferences = <E>(
       const bytes = yield* load(ref)
       const text = yield* Effect.try({
         try: () => decoder.decode(bytes),
-        catch: (): LineFault => ({ reason: "damaged", message: `refers to blob ${ref.$blob}, which is no text` })
+        catch: (): LineFault => ({
+          reason: "damaged",
+          message: `refers to blob ${ref.$blob}, which is no text`
+        })
       })
       if (ref.json !== true) {
         resolved.set(key, text)
@@ -193,7 +199,10 @@ export const resolveReferences = <E>(
       }
       const json: unknown = yield* Effect.try({
         try: () => JSON.parse(text),
-        catch: (): LineFault => ({ reason: "damaged", message: `refers to blob ${ref.$blob}, which is no JSON` })
+        catch: (): LineFault => ({
+          reason: "damaged",
+          message: `refers to blob ${ref.$blob}, which is no JSON`
+        })
       })
       resolved.set(key, yield* resolveReferences(json, load))
     }
@@ -202,6 +211,7 @@ export const resolveReferences = <E>(
 
 /** Whether a line may hold references or literals: a cheap look at its bytes' text. */
 export const mayRefer = (bytes: Uint8Array): boolean => {
-  for (let at = bytes.indexOf(0x24); at !== -1; at = bytes.indexOf(0x24, at + 1)) if (bytes[at - 1] === 0x22) return true
+  for (let at = bytes.indexOf(0x24); at !== -1; at = bytes.indexOf(0x24, at + 1))
+    if (bytes[at - 1] === 0x22) return true
   return false
 }

@@ -1,6 +1,7 @@
 /**
  * The product's graph: the only place that composes it.
  */
+import { NodeCrypto } from "@effect/platform-node"
 import { Effect, Layer } from "effect"
 import { refuse } from "../domain/Refusal.ts"
 import type { Model, ModelSpec } from "../services/Model.ts"
@@ -11,16 +12,18 @@ import * as Store from "./journal/Store.ts"
 import { makeModel } from "./model/Providers.ts"
 import * as Host from "./sandbox/Host.ts"
 import * as None from "./sandbox/None.ts"
+import * as Programs from "./sandbox/Programs.ts"
 import * as Search from "./search/Search.ts"
 import * as Environment from "./settings/Environment.ts"
 import * as Tools from "./tools/Tools.ts"
 import * as Workspace from "./workspace/Workspace.ts"
 
 /** What is needed to find out whether something can run at all. Writes nothing. */
-export const layerRead = Layer.mergeAll(Environment.layer, Git.layer)
+export const layerRead = Layer.mergeAll(Environment.layer, Git.layer, Programs.layer)
 
 /** Past runs. */
-export const layerStore = (options: { readonly runRoot: string }) => Store.layer({ run_root: options.runRoot })
+export const layerStore = (options: { readonly runRoot: string }) =>
+  Store.layer({ run_root: options.runRoot }).pipe(Layer.provide(NodeCrypto.layerSecureRandom))
 
 export interface RunOptions {
   /** Absolute. */

@@ -1,7 +1,7 @@
 /**
  * From what a user typed to a task, or to one line that says what is wrong. Reads only; a refusal costs nothing.
  */
-import { Effect, Path, Result } from "effect"
+import { Effect, FileSystem, Path, Result } from "effect"
 import { parseCommandLine, renderCommandLine } from "../domain/CommandLine.ts"
 import * as PathRule from "../domain/PathRule.ts"
 import { refuse, Refusal } from "../domain/Refusal.ts"
@@ -15,6 +15,7 @@ import {
   type Verification
 } from "../domain/Task.ts"
 import { Git, type Source } from "../services/Git.ts"
+import { Programs } from "../services/Programs.ts"
 import { proposeChecks } from "./ProposeChecks.ts"
 
 /** A run as it was asked for, nothing checked yet. */
@@ -108,16 +109,47 @@ const within = (path: Path.Path, outer: string, inner: string): boolean => {
   return relative === "" || (!relative.startsWith("..") && !path.isAbsolute(relative))
 }
 
+/** A path with the symlinks of whatever of it exists followed. */
+const realPath: (at: string) => Effect.Effect<string, never, FileSystem.FileSystem | Path.Path> = Effect.fnUntraced(
+  function* (at) {
+    const fs = yield* FileSystem.FileSystem
+    const path = yield* Path.Path
+    const parent = path.dirname(at)
+    return yield* fs.realPath(at).pipe(
+      Effect.catch(() =>
+        parent === at ? Effect.succeed(at) : Effect.map(realPath(parent), (real) => path.join(real, path.basename(at)))
+      )
+    )
+  }
+)
+
+/**
+ * Refuses a check whose program is not on this machine. One that a path names may still come to be: through set-up, or
+ * from an ignored directory that the clone does not have yet; the preflight sees those.
+ */
+const demandPrograms = Effect.fnUntraced(function* (verification: Verification, directory: string) {
+  const programs = yield* Programs
+  if (verification.mode !== "checks") return
+  for (const { argv } of verification.checks) {
+    const [program] = argv
+    if (!program.includes("/") && !(yield* programs.has(program, directory))) {
+      return yield* refuse(
+        `--check ${JSON.stringify(renderCommandLine(argv))}: its program ${JSON.stringify(program)} is not on PATH: install it, or name it by its path`
+      )
+    }
+  }
+})
+
 /** The task that a request means. */
 export const prepareTask = Effect.fn("Prepare.prepareTask")(function* (
   request: TaskRequest
-): Effect.fn.Return<Task, Refusal, Git | Path.Path> {
+): Effect.fn.Return<Task, Refusal, Git | Programs | FileSystem.FileSystem | Path.Path> {
   const git = yield* Git
   const path = yield* Path.Path
   if (request.instruction.trim() === "") return yield* refuse("the prompt is empty: say what should be done")
   const gitRefusal = Effect.mapError((error: { readonly message: string }) => refuse(error.message))
   const source = yield* git.source(request.directory).pipe(gitRefusal)
-  if (within(path, source.root, request.run_root)) {
+  if (within(path, source.root, yield* realPath(request.run_root))) {
     return yield* refuse(
       `the run root ${request.run_root} lies inside the repository: choose a place outside it with --run-root`
     )
@@ -141,6 +173,7 @@ export const prepareTask = Effect.fn("Prepare.prepareTask")(function* (
       `${verification.mode === "checks" ? "a check" : "--setup"} would run on this machine without a sandbox: add --unsafe-local-exec if you trust this repository`
     )
   }
+  yield* demandPrograms(verification, request.directory)
   const [firstPath = "**", ...otherPaths] = request.allowed_paths
   return {
     instruction: request.instruction.trim(),

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { readdirSync, readFileSync } from "node:fs"
+import { RunEvent } from "../../src/domain/Event.ts"
 import { jsonSchemas } from "../../src/domain/Published.ts"
 
 const folder = new URL("../../schema/", import.meta.url)
@@ -8,16 +9,16 @@ describe("the published schemas", () => {
   it("are what the code says: run npm run schema, and review the difference", () => {
     const expected = Object.entries(jsonSchemas())
     assert.deepStrictEqual(
-      readdirSync(folder).sort(),
-      expected.map(([name]) => `${name}.json`).sort()
+      readdirSync(folder).toSorted(),
+      expected.map(([name]) => `${name}.json`).toSorted()
     )
     for (const [name, schema] of expected)
       assert.deepStrictEqual(JSON.parse(readFileSync(new URL(`${name}.json`, folder), "utf8")), schema, name)
   })
 
-  it("leave no key open to null that the code requires, and name every event", () => {
+  it("name every event", () => {
     const { events } = jsonSchemas()
     const text = JSON.stringify(events)
-    for (const type of ["run.created", "model.completed", "tool.completed", "run.ended"]) assert.include(text, type)
+    for (const member of RunEvent.members) assert.include(text, `"${member.fields.event_type.literal}"`)
   })
 })

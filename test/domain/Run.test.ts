@@ -2,10 +2,11 @@ import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary } from "effect"
 import { RunEvent } from "../../src/domain/Event.ts"
 import { initial, reduce, type RunState } from "../../src/domain/Run.ts"
-import * as Usage from "../../src/domain/Usage.ts"
+import type * as Usage from "../../src/domain/Usage.ts"
 import { created, note, runId, story } from "../layers/journal/support.ts"
 
-const fold = (events: ReadonlyArray<RunEvent>, from: RunState = initial): RunState => events.reduce(reduce, from)
+const fold = (events: ReadonlyArray<RunEvent>, from: RunState = initial): RunState =>
+  events.reduce(reduce, from)
 const events = Arbitrary.array(Arbitrary.schema(RunEvent), { maxLength: 30 })
 
 /** Freezes a state, so that a reducer that changes what it was given throws. */

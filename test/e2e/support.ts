@@ -48,13 +48,13 @@ export const execOn = async (
   repo: Repo,
   script: Script,
   args: ReadonlyArray<string>,
-  options: { readonly provider?: ProviderName; readonly cli?: Partial<CliOptions>; readonly prompt?: string } = {}
+  options: { readonly provider?: ProviderName; readonly cli?: Partial<CliOptions>; readonly prompt?: string; readonly directory?: string } = {}
 ): Promise<Ran> => {
   const provider = options.provider ?? "openai-compatible"
   const server = await startModelServer(script)
   const before = snapshotTree(repo.root)
   const result = await runCli(
-    ["exec", options.prompt ?? "Fix add.", "-C", repo.root, ...providerArgs(server, provider), ...args],
+    ["exec", options.prompt ?? "Fix add.", "-C", options.directory ?? repo.root, ...providerArgs(server, provider), ...args],
     { cwd: repo.root, ...options.cli, env: { ...keys[provider], ...options.cli?.env } }
   )
   assertUntouched(before, snapshotTree(repo.root))

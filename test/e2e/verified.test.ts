@@ -51,12 +51,17 @@ describe("a verified patch", () => {
     for (const url of loaded) assert.notInclude(url, repo.root, "the check loaded the source's package")
   })
 
-  it("runs in the subdirectory that -C names", async () => {
-    await using repo = addRepo({ files: { "nested/only-here.test.js": "import test from 'node:test'\ntest('here', () => {})\n" } })
-    await using ran = await execOn(repo, [calls(call("create_file", { path: "nested/new.txt", content: "x\n" })), says("Done.")], [
-      ...["-C", inRepo(repo, "nested")],
-      ...["--check", "node --test only-here.test.js", "--unsafe-local-exec"]
-    ].slice(2), { cli: { cwd: inRepo(repo, "nested") }, prompt: "Add a file." })
-    assert.strictEqual(ran.json["terminal_reason"], "checks_failed", "the root has no such test file")
+  it("runs in the subdirectory that -C names, and finds the root by itself", async () => {
+    await using repo = addRepo({
+      files: { "nested/only-here.test.js": "import test from 'node:test'\ntest('here', () => {})\n" }
+    })
+    await using ran = await execOn(
+      repo,
+      [calls(call("create_file", { path: "nested/new.txt", content: "x\n" })), says("Done.")],
+      ["--check", "node --test only-here.test.js", "--unsafe-local-exec"],
+      { directory: inRepo(repo, "nested"), prompt: "Add a file." }
+    )
+    assert.strictEqual(ran.json["terminal_reason"], "verified", ran.result.stderr)
+    assert.deepStrictEqual(ran.json["changed_files"], ["nested/new.txt"])
   })
 })

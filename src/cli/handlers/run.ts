@@ -3,7 +3,7 @@
  */
 import { Clock, Effect, FileSystem, Layer, Option, Path, Result, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { JournalEntry } from "../../domain/Event.ts"
+import type { JournalEntry } from "../../domain/Event.ts"
 import { RunId } from "../../domain/Ids.ts"
 import { refuse } from "../../domain/Refusal.ts"
 import { exitCodeOf } from "../../domain/Result.ts"
@@ -33,7 +33,8 @@ export interface RunMode {
 
 type Output = "text" | "json" | "jsonl"
 
-const encodeEntry = Schema.encodeSync(Schema.fromJsonString(JournalEntry))
+/** A journal line with its texts in place: on stdout nothing is moved to blobs. */
+const lineOf = ({ event, ...header }: JournalEntry): string => `${JSON.stringify({ ...header, ...event })}\n`
 
 const outputOf = (input: RunInput, mode: RunMode): Output =>
   Option.getOrElse(input.output, (): Output => mode.defaultOutput ?? (mode.print && !process.stdout.isTTY ? "json" : "text"))
@@ -100,7 +101,7 @@ const newRunId = Effect.gen(function* () {
 const observerOf = (output: Output) => ({
   entry: (entry: JournalEntry) =>
     output === "jsonl"
-      ? writeOut(`${encodeEntry(entry)}\n`)
+      ? writeOut(lineOf(entry))
       : Effect.suspend(() => {
           const line = progressLine(entry.event)
           return line === null ? Effect.void : writeErr(`${line}\n`)

@@ -75,10 +75,9 @@ export const sourceState = Effect.fnUntraced(function* (repository: Repository, 
     )
   )
   const state: SourceState = {
-    dirty: records
-      .filter((record) => !record.startsWith("!!"))
-      .map((record) => record.slice(3))
-      .toSorted(byBytes),
+    dirty: [
+      ...new Set(records.filter((record) => !record.startsWith("!!")).map((record) => record.slice(3)))
+    ].toSorted(byBytes),
     ignored: records.filter((record) => record.startsWith("!!")).map((record) => record.slice(3))
   }
   return state

@@ -41,7 +41,9 @@ const candidates = Effect.fnUntraced(function* (disk: Disk, root: string) {
   if (type === null) return []
   yield* demandDirectory(disk, root)
   const entries = yield* disk.fs.readDirectoryEntries(root).pipe(failAt(root))
-  return entries.filter((entry) => entry.type === "Directory" && isRunId(entry.name)).map((entry) => entry.name)
+  return entries
+    .filter((entry) => entry.type === "Directory" && isRunId(entry.name))
+    .map((entry) => entry.name)
 })
 
 const candidate = Effect.fnUntraced(function* (disk: Disk, root: string, name: string) {
@@ -52,7 +54,12 @@ const candidate = Effect.fnUntraced(function* (disk: Disk, root: string, name: s
 })
 
 /** A file that cannot be read says no more than one that is missing. */
-const parsed = <A>(disk: Disk, directory: string, key: ArtifactKey, decode: (bytes: Uint8Array) => A | null) =>
+const parsed = <A>(
+  disk: Disk,
+  directory: string,
+  key: ArtifactKey,
+  decode: (bytes: Uint8Array) => A | null
+) =>
   disk.read(disk.path.join(directory, artifactNames[key]), maxJsonBytes).pipe(
     Effect.map((bytes) => (bytes === null ? null : decode(bytes))),
     Effect.catch(() => Effect.succeed(null))
@@ -111,7 +118,7 @@ export const list = Effect.fnUntraced(function* (
   })
   const newest = all
     .flatMap(Option.toArray)
-    .sort((a, b) => b.modified_ms - a.modified_ms || (a.name < b.name ? 1 : -1))
+    .toSorted((a, b) => b.modified_ms - a.modified_ms || (a.name < b.name ? 1 : -1))
   return yield* Stream.fromIterable(newest).pipe(
     Stream.rechunk(1),
     Stream.mapEffect(
@@ -136,10 +143,14 @@ export const find = Effect.fnUntraced(function* (disk: Disk, root: string, idOrP
     yield* demandDirectory(disk, exact)
     return yield* Effect.flatMap(candidate(disk, root, idOrPrefix), (one) => summarise(disk, one))
   }
-  const names = (yield* candidates(disk, root)).filter((name) => name.startsWith(idOrPrefix)).sort()
+  const names = (yield* candidates(disk, root)).filter((name) => name.startsWith(idOrPrefix)).toSorted()
   const [name, second] = names
   if (name === undefined || idOrPrefix === "")
-    return yield* new StoreError({ reason: "not_found", path: root, message: `no run ${idOrPrefix} in ${root}` })
+    return yield* new StoreError({
+      reason: "not_found",
+      path: root,
+      message: `no run ${idOrPrefix} in ${root}`
+    })
   if (second !== undefined)
     return yield* invalid(
       root,

@@ -1,7 +1,8 @@
 /**
  * Writes that survive power loss, and reads that are bounded. Symbolic links are never followed.
  */
-import { Effect, FileSystem, Option, Path, Scope } from "effect"
+import type { Scope } from "effect"
+import { Effect, FileSystem, Option, Path } from "effect"
 import { StoreError } from "../../services/RunStore.ts"
 import { failAt, invalid, isTaken } from "./Failure.ts"
 
@@ -33,91 +34,97 @@ export interface Disk {
   readonly read: (file: string, limit: number) => Effect.Effect<Uint8Array | null, StoreError>
 }
 
-export const makeDisk: Effect.Effect<Disk, never, FileSystem.FileSystem | Path.Path> = Effect.gen(function* () {
-  const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
+export const makeDisk: Effect.Effect<Disk, never, FileSystem.FileSystem | Path.Path> = Effect.gen(
+  function* () {
+    const fs = yield* FileSystem.FileSystem
+    const path = yield* Path.Path
 
-  const open: Disk["open"] = (file, flag) =>
-    fs.open(file, { flag, mode: fileMode, noFollow: true }).pipe(failAt(file))
+    const open: Disk["open"] = (file, flag) =>
+      fs.open(file, { flag, mode: fileMode, noFollow: true }).pipe(failAt(file))
 
-  const syncDirectory: Disk["syncDirectory"] = (directory) =>
-    Effect.scoped(Effect.flatMap(fs.open(directory), (handle) => handle.sync)).pipe(failAt(directory))
+    const syncDirectory: Disk["syncDirectory"] = (directory) =>
+      Effect.scoped(Effect.flatMap(fs.open(directory), (handle) => handle.sync)).pipe(failAt(directory))
 
-  const makeDirectories: Disk["makeDirectories"] = Effect.fnUntraced(function* (directory) {
-    if (yield* fs.exists(directory).pipe(failAt(directory))) return
-    const parent = path.dirname(directory)
-    yield* makeDirectories(parent)
-    yield* fs.makeDirectory(directory, { mode: directoryMode }).pipe(
-      Effect.catchTag("PlatformError", (error) =>
-        error.reason._tag === "AlreadyExists" ? Effect.void : Effect.fail(error)
-      ),
-      failAt(directory)
-    )
-    yield* syncDirectory(parent)
-  })
-
-  const openTemporary = (temporary: string) =>
-    open(temporary, "wx").pipe(
-      // One writer holds the run's lock, so a temporary file that is there was left by one that died.
-      Effect.catchIf(isTaken, () =>
-        Effect.andThen(fs.remove(temporary).pipe(failAt(temporary)), open(temporary, "wx"))
+    const makeDirectories: Disk["makeDirectories"] = Effect.fnUntraced(function* (directory) {
+      if (yield* fs.exists(directory).pipe(failAt(directory))) return
+      const parent = path.dirname(directory)
+      yield* makeDirectories(parent)
+      yield* fs.makeDirectory(directory, { mode: directoryMode }).pipe(
+        Effect.catchTag("PlatformError", (error) =>
+          error.reason._tag === "AlreadyExists" ? Effect.void : Effect.fail(error)
+        ),
+        failAt(directory)
       )
-    )
-  const replace: Disk["replace"] = Effect.fnUntraced(function* (file, content, { synced }) {
-    const temporary = path.join(path.dirname(file), `.${path.basename(file)}.tmp`)
-    const write = Effect.scoped(
-      Effect.gen(function* () {
-        const handle = yield* openTemporary(temporary)
-        yield* handle.writeAll(content).pipe(failAt(file))
-        if (synced) yield* handle.sync.pipe(failAt(file))
-      })
-    )
-    yield* write.pipe(
-      Effect.andThen(fs.rename(temporary, file).pipe(failAt(file))),
-      // What matters is why the write failed, not whether tidying up did too.
-      Effect.onError(() => Effect.ignore(fs.remove(temporary, { force: true })))
-    )
-  })
+      yield* syncDirectory(parent)
+    })
 
-  const typeOf: Disk["typeOf"] = (name) =>
-    fs.lstat(name).pipe(
-      Effect.map((info) => info.type),
-      Effect.catchTag("PlatformError", (error) =>
-        error.reason._tag === "NotFound" ? Effect.succeed(null) : Effect.fail(error)
-      ),
-      failAt(name)
-    )
+    const openTemporary = (temporary: string) =>
+      open(temporary, "wx").pipe(
+        // One writer holds the run's lock, so a temporary file that is there was left by one that died.
+        Effect.catchIf(isTaken, () =>
+          Effect.andThen(fs.remove(temporary).pipe(failAt(temporary)), open(temporary, "wx"))
+        )
+      )
+    const replace: Disk["replace"] = Effect.fnUntraced(function* (file, content, { synced }) {
+      const temporary = path.join(path.dirname(file), `.${path.basename(file)}.tmp`)
+      const write = Effect.scoped(
+        Effect.gen(function* () {
+          const handle = yield* openTemporary(temporary)
+          yield* handle.writeAll(content).pipe(failAt(file))
+          if (synced) yield* handle.sync.pipe(failAt(file))
+        })
+      )
+      yield* write.pipe(
+        Effect.andThen(fs.rename(temporary, file).pipe(failAt(file))),
+        // What matters is why the write failed, not whether tidying up did too.
+        Effect.onError(() => Effect.ignore(fs.remove(temporary, { force: true })))
+      )
+    })
 
-  const read: Disk["read"] = Effect.fnUntraced(function* (file, limit) {
-    // Opening a FIFO would wait for its writer, so the type is asked first.
-    if ((yield* typeOf(file)) !== "File") return null
-    return yield* Effect.scoped(
-      Effect.gen(function* () {
-        const handle = yield* open(file, "r")
-        const size = Number((yield* handle.stat.pipe(failAt(file))).size)
-        if (size > limit) return null
-        const bytes = new Uint8Array(size)
-        let filled = 0
-        while (filled < size) {
-          const chunk = yield* handle.readAlloc(size - filled).pipe(failAt(file))
-          if (Option.isNone(chunk)) return null
-          bytes.set(chunk.value, filled)
-          filled += chunk.value.length
-        }
-        return bytes
-      })
-    )
-  })
+    const typeOf: Disk["typeOf"] = (name) =>
+      fs.lstat(name).pipe(
+        Effect.map((info) => info.type),
+        Effect.catchTag("PlatformError", (error) =>
+          error.reason._tag === "NotFound" ? Effect.succeed(null) : Effect.fail(error)
+        ),
+        failAt(name)
+      )
 
-  return { fs, path, open, syncDirectory, makeDirectories, replace, typeOf, read }
-})
+    const read: Disk["read"] = Effect.fnUntraced(function* (file, limit) {
+      // Opening a FIFO would wait for its writer, so the type is asked first.
+      if ((yield* typeOf(file)) !== "File") return null
+      return yield* Effect.scoped(
+        Effect.gen(function* () {
+          const handle = yield* open(file, "r")
+          const size = Number((yield* handle.stat.pipe(failAt(file))).size)
+          if (size > limit) return null
+          const bytes = new Uint8Array(size)
+          let filled = 0
+          while (filled < size) {
+            const chunk = yield* handle.readAlloc(size - filled).pipe(failAt(file))
+            if (Option.isNone(chunk)) return null
+            bytes.set(chunk.value, filled)
+            filled += chunk.value.length
+          }
+          return bytes
+        })
+      )
+    })
+
+    return { fs, path, open, syncDirectory, makeDirectories, replace, typeOf, read }
+  }
+)
 
 /** Fails unless a path is a real directory. */
 export const demandDirectory = Effect.fnUntraced(function* (disk: Disk, directory: string) {
   const type = yield* disk.typeOf(directory)
   if (type === "Directory") return
   if (type === null)
-    return yield* new StoreError({ reason: "not_found", path: directory, message: `there is no ${directory}` })
+    return yield* new StoreError({
+      reason: "not_found",
+      path: directory,
+      message: `there is no ${directory}`
+    })
   return yield* invalid(
     directory,
     type === "SymbolicLink"

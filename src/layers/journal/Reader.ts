@@ -81,7 +81,10 @@ export const readJournal = (
         const blob = disk.path.join(directory, "blobs", ref.$blob)
         const bytes = yield* disk.read(blob, ref.bytes)
         if (bytes === null || bytes.length !== ref.bytes || sha256(bytes) !== ref.$blob)
-          return yield* damaged(blob, `line ${sequence + 2} of ${file} needs ${blob}, which is missing or changed`)
+          return yield* damaged(
+            blob,
+            `line ${sequence + 2} of ${file} needs ${blob}, which is missing or changed`
+          )
         return bytes
       })
 
@@ -108,7 +111,9 @@ export const readJournal = (
         ended = true
         const lost = (head?.sequence ?? -1) - sequence
         return lost > 0
-          ? Effect.fail(damaged(file, `${lost} event${lost === 1 ? " is" : "s are"} lost from the end of ${file}`))
+          ? Effect.fail(
+              damaged(file, `${lost} event${lost === 1 ? " is" : "s are"} lost from the end of ${file}`)
+            )
           : Effect.succeed<ReadonlyArray<JournalItem>>([
               { _tag: "End", sequence, hash, offset, dropped: rest.length }
             ])

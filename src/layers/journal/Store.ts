@@ -1,12 +1,12 @@
 /**
  * Runs on a file system: one directory per run under a root that only this user can enter.
  */
-import { DateTime, Effect, Exit, FileSystem, Layer, Path, Schema, Stream } from "effect"
+import type { FileSystem, Path } from "effect"
+import { DateTime, Effect, Exit, Layer, Schema, Stream } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { storeVersion, type EventData } from "../../domain/Event.ts"
+import { storeVersion, type EventData, isKnownType } from "../../domain/Event.ts"
 import type { RunId } from "../../domain/Ids.ts"
 import { noLine } from "../../domain/JournalCodec.ts"
-import { isKnownType } from "../../domain/Event.ts"
 import { artifactNames } from "../../domain/Result.ts"
 import type { SessionManifest } from "../../domain/Session.ts"
 import { Task } from "../../domain/Task.ts"
@@ -124,7 +124,8 @@ export const layerWithLock = (
       )
 
       const list = Effect.fn("RunStore.list")(
-        (wanted: { readonly limit: number; readonly query: string | null }) => Bundles.list(disk, root, wanted)
+        (wanted: { readonly limit: number; readonly query: string | null }) =>
+          Bundles.list(disk, root, wanted)
       )
 
       const show = Effect.fn("RunStore.show")(function* (idOrPrefix: string) {

@@ -106,7 +106,11 @@ export const openJournal = Effect.fnUntraced(function* (options: {
           const file = path.join(blobPath, hash)
           // A blob of this name and length was synced before it got its name.
           const found = yield* disk.fs.lstat(file).pipe(Effect.option)
-          if (found._tag === "Some" && found.value.type === "File" && Number(found.value.size) === bytes.length)
+          if (
+            found._tag === "Some" &&
+            found.value.type === "File" &&
+            Number(found.value.size) === bytes.length
+          )
             return
           yield* disk.replace(file, bytes, { synced: true })
         }),
@@ -147,13 +151,14 @@ export const openJournal = Effect.fnUntraced(function* (options: {
     const created_at = DateTime.formatIso(yield* DateTime.now)
     const header = { sequence: at.sequence + 1, previous: at.hash, created_at }
     const { blobs: found, line } = yield* Effect.fromResult(encodeLine(sha256, header, event)).pipe(
-      Effect.mapError((cause) =>
-        new StoreError({
-          reason: "invalid",
-          path: logPath,
-          message: `not an event of a journal: ${event.event_type}`,
-          cause
-        })
+      Effect.mapError(
+        (cause) =>
+          new StoreError({
+            reason: "invalid",
+            path: logPath,
+            message: `not an event of a journal: ${event.event_type}`,
+            cause
+          })
       )
     )
     lines.push(line)
@@ -190,14 +195,15 @@ export const openJournal = Effect.fnUntraced(function* (options: {
   }).pipe(Effect.withSpan("Journal.checkpoint"))
   const writeFile = Effect.fn("Journal.writeFile")(function* (name: string, content: string | Uint8Array) {
     const file = path.join(directory, name)
-    if (!writable.has(name)) return yield* invalid(file, `not a file that a run leaves in its bundle: ${name}`)
+    if (!writable.has(name))
+      return yield* invalid(file, `not a file that a run leaves in its bundle: ${name}`)
     yield* replaceDurably(file, typeof content === "string" ? encoder.encode(content) : content)
   })
 
   // A program ends with a barrier. When it was interrupted before one, what it said is still worth keeping.
   yield* Effect.addFinalizer(() =>
     broken === null
-      ? Effect.catch(barrier, (error) => Effect.logWarning("the journal's last lines are lost", error))
+      ? barrier.pipe(Effect.catch((error) => Effect.logWarning("the journal's last lines are lost", error)))
       : Effect.void
   )
 

@@ -58,7 +58,9 @@ export const layer: Layer.Layer<WriterLock, never, FileSystem.FileSystem> = Laye
     const prepare = Effect.fnUntraced(function* (file: string) {
       const found = yield* Effect.option(fs.lstat(file))
       if (found._tag === "Some")
-        return found.value.type === "File" ? undefined : yield* invalid(file, `refused: ${file} is no plain file`)
+        return found.value.type === "File"
+          ? undefined
+          : yield* invalid(file, `refused: ${file} is no plain file`)
       yield* Effect.scoped(fs.open(file, { flag: "wx", mode: fileMode })).pipe(
         Effect.catchTag("PlatformError", (error) =>
           error.reason._tag === "AlreadyExists" ? Effect.void : Effect.fail(error)

@@ -15,12 +15,10 @@ const classes: Readonly<Record<string, { readonly alone: string; readonly inSet:
   W: { alone: `[^${word}]`, inSet: undefined },
   b: { alone: `(?:(?<=[${word}])(?![${word}])|(?<![${word}])(?=[${word}]))`, inSet: undefined },
   B: { alone: `(?:(?<=[${word}])(?=[${word}])|(?<![${word}])(?![${word}]))`, inSet: undefined },
-  A: { alone: "(?<![^])", inSet: undefined },
-  z: { alone: "(?![^])", inSet: undefined },
   a: { alone: "\\x07", inSet: "\\x07" }
 }
 /** Escapes that both engines know by the same letter. */
-const sharedEscape = /^(?:[sSpPtrfvux]|x\{|u\{)/
+const sharedEscape = /^[sStrfvux]/
 
 const escapeLiteral = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&")
 
@@ -43,6 +41,12 @@ const rewriteEscape = (source: string, at: number, inSet: boolean): Result.Resul
   return Result.succeed(/[\\^$.*+?()[\]{}|/-]/.test(char) && (inSet || char !== "-") ? `\\${char}` : char)
 }
 
+/** `\pL` is `\p{L}`, and `\x{41}` is `\u{41}`. */
+const rewriteNamed = (escape: string): string => {
+  if (/^\\[xu]/.test(escape)) return `\\u${escape.slice(2)}`
+  return escape.includes("{") ? escape : `${escape.slice(0, 2)}{${escape.slice(2)}}`
+}
+
 /** A group's opening: ripgrep's names and flags, and nothing that looks around. */
 const rewriteGroup = (source: string, at: number): Result.Result<string, SearchError> => {
   const opening = /^\((?:\?(?::|P?<(?![=!])|[a-z-]*[:)]?|.?))?/s.exec(source.slice(at))?.[0] ?? "("
@@ -59,12 +63,14 @@ const rewrite = (source: string): Result.Result<string, SearchError> =>
     for (let at = 0; at < source.length; at++) {
       const char = source.charAt(at)
       if (char === "\\") {
+        const named = /^\\(?:[pP](?:\{[^}]*\}|.)|[xu]\{[0-9A-Fa-f]+\})/u.exec(source.slice(at))?.[0]
+        if (named !== undefined) {
+          out += rewriteNamed(named)
+          at += named.length - 1
+          continue
+        }
         out += yield* rewriteEscape(source, at, inSet)
         at += String.fromCodePoint(source.codePointAt(at + 1) ?? 0).length
-        if (/[pP]/.test(source.charAt(at)) && source.charAt(at + 1) !== "{") {
-          out += `{${source.charAt(at + 1)}}`
-          at++
-        }
       } else if (inSet) {
         if (
           char === "[" ||

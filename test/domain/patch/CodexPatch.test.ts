@@ -200,7 +200,7 @@ describe("the *** Begin Patch format", () => {
   })
 
   it("handles many equal lines in linear time", () => {
-    const content = `${"x\n".repeat(200_000)}end\n`
+    const content = `${"x\n".repeat(60_000)}end\n`
     const body = `@@\n${" x\n".repeat(1500)}-end\n+END\n`
     const after = applied(content, body)
     assert.strictEqual(after.length, content.length)

@@ -96,8 +96,8 @@ describe("applyPatch", () => {
   })
 
   it("patches a large file in many places in time that grows with its size", () => {
-    const lines = Array.from({ length: 120_000 }, (_, at) => `line ${at % 7 === 0 ? at : at % 3}\n`)
-    const after = lines.map((line, at) => (at % 350 === 0 ? `changed ${at}\n` : line))
+    const lines = Array.from({ length: 50_000 }, (_, at) => `line ${at % 7 === 0 ? at : at % 3}\n`)
+    const after = lines.map((line, at) => (at % 150 === 0 ? `changed ${at}\n` : line))
     const before = treeOf({ big: `shift\n${lines.join("")}` })
     const hunks = after.flatMap((line, at) => {
       const around = (from: number, to: number) =>
@@ -105,7 +105,7 @@ describe("applyPatch", () => {
           .slice(Math.max(0, from), to)
           .map((text) => ` ${text}`)
           .join("")
-      if (at % 350 !== 0 || at === 0) return []
+      if (at % 150 !== 0 || at === 0) return []
       const body = `${around(at - 4, at)}-${lines[at]}+${line}${around(at + 1, at + 5)}`
       return [`@@ -${at - 3},9 +${at - 3},9 @@\n${body}`]
     })

@@ -1,8 +1,12 @@
 import { Result } from "effect"
 import fc from "fast-check"
 import { assert, describe, it } from "vitest"
+import type { FileChange } from "../../../src/domain/patch/FileSet.ts"
+import type { PatchError } from "../../../src/domain/patch/PatchError.ts"
 import { replaceInFile, replaceText } from "../../../src/domain/patch/Replace.ts"
 import { file, readerOf, treeOf, utf8 } from "./support.ts"
+
+type Outcome = FileChange | PatchError["reason"]
 
 const replace = (
   content: string | Uint8Array,
@@ -145,18 +149,18 @@ describe("replaceInFile", () => {
     link: { _tag: "Symlink", target: "dir" },
     fifo: { _tag: "Special" }
   })
-  const inFile = (path: string) =>
+  const inFile = (path: string): Outcome =>
     Result.match(replaceInFile({ path, oldText: "echo a", newText: "echo b", all: false }, readerOf(tree)), {
       onFailure: ({ reason }) => reason,
       onSuccess: (change) => change
     })
 
   it("keeps the executable bit and normalises the path", () => {
-    const expected = { _tag: "Write", path: "run.sh", bytes: utf8("echo b\n"), executable: true }
-    assert.deepStrictEqual(inFile("./run.sh"), expected)
+    const bytes = utf8("echo b\n")
+    assert.deepStrictEqual(inFile("./run.sh"), { _tag: "Write", path: "run.sh", bytes, executable: true })
   })
 
-  it.each([
+  it.each<readonly [string, PatchError["reason"]]>([
     ["missing", "not_found"],
     ["dir", "not_a_file"],
     ["link", "not_a_file"],

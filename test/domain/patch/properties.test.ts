@@ -95,6 +95,7 @@ describe("unified diffs", () => {
     fc.assert(
       fc.property(trees, (files) => {
         const changed = files.filter(([, { after, before }]) => after !== before)
+        fc.pre(changed.length > 0)
         const patch = changed.map(([name, { after, before }]) => renderDiff(name, before, after)).join("")
         const parsed = Result.getOrThrow(parseDiff(`Subject: x\n\n${patch}-- \n2.39\n`))
         assert.deepStrictEqual(

@@ -3,11 +3,16 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, FileSystem, type PlatformError } from "effect"
 import fc from "fast-check"
 import * as Memory from "../../../src/layers/fs/Memory.ts"
-import { cases, dump, permissionCases, steps } from "./conformance.ts"
+import { contentCases, permissionCases } from "./contentCases.ts"
+import { nameCases } from "./nameCases.ts"
+import { dump, steps } from "./support.ts"
 
+const cases = { ...contentCases, ...nameCases }
 const asRoot = process.getuid?.() === 0
 
-const onReal = <A>(use: (fs: FileSystem.FileSystem, root: string) => Effect.Effect<A, PlatformError.PlatformError>) =>
+const onReal = <A>(
+  use: (fs: FileSystem.FileSystem, root: string) => Effect.Effect<A, PlatformError.PlatformError>
+) =>
   Effect.scoped(
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
@@ -36,8 +41,22 @@ describe("the in-memory FileSystem behaves as the real one", () => {
   const path = fc.array(fc.constantFrom("a", "b", "c", "..", "l"), { minLength: 1, maxLength: 3 })
   const operation = fc.record({
     kind: fc.constantFrom(
-      "write", "write", "mkdir", "mkdir", "mkdirs", "rename", "rename", "remove", "removeAll", "link", "symlink",
-      "truncate", "append", "read", "copyFile", "chmod"
+      "write",
+      "write",
+      "mkdir",
+      "mkdir",
+      "mkdirs",
+      "rename",
+      "rename",
+      "remove",
+      "removeAll",
+      "link",
+      "symlink",
+      "truncate",
+      "append",
+      "read",
+      "copyFile",
+      "chmod"
     ),
     from: path,
     to: path

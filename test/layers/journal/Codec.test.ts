@@ -119,7 +119,9 @@ describe("a journal line", () => {
   })
 
   it("never holds a long string, and never gets long itself", () => {
-    const { blobs, line } = encode(requested({ many: Array.from({ length: 60_000 }, (_, n) => `item ${n} of many`) }))
+    const { blobs, line } = encode(
+      requested({ many: Array.from({ length: 60_000 }, (_, n) => `item ${n} of many`) })
+    )
     assert.isBelow(line.length, maxInlineBytes)
     assert.strictEqual(blobs.length, 1)
     fc.assert(

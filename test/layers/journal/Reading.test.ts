@@ -18,7 +18,11 @@ const ends = (bytes: Uint8Array): ReadonlyArray<number> =>
   [...bytes.entries()].flatMap(([at, byte]) => (byte === 0x0a ? [at + 1] : []))
 
 /** Puts a changed line in its place and hangs everything behind it on the new hash. */
-const rechain = (log: string, change: (entry: Record<string, unknown>) => Record<string, unknown>, at: number): string => {
+const rechain = (
+  log: string,
+  change: (entry: Record<string, unknown>) => Record<string, unknown>,
+  at: number
+): string => {
   let previous: string = noLine
   return (log.match(/.*\n/g) ?? [])
     .map((line, index) => {
@@ -36,7 +40,10 @@ describe("reading a run", () => {
     return Effect.gen(function* () {
       yield* wholeRun("one")
       const shown = yield* show("one")
-      assert.deepStrictEqual(shown.entries.slice(1).map((entry) => entry.event), [...story])
+      assert.deepStrictEqual(
+        shown.entries.slice(1).map((entry) => entry.event),
+        [...story]
+      )
       assert.deepInclude(shown, { run_id: "one", missing: [], unknown: 0 })
       assert.strictEqual(shown.result?.terminal_reason, "verified")
       assert.strictEqual(shown.task?.instruction, "Make add return the sum.")
@@ -80,7 +87,12 @@ describe("reading a run", () => {
             const read = items.flatMap((item) => (item._tag === "Entry" ? [item.event] : []))
             assert.deepStrictEqual(read.slice(1), story.slice(0, Math.max(0, kept - 1)))
             const offset = lineEnds[kept - 1] ?? 0
-            assert.deepInclude(items.at(-1), { _tag: "End", sequence: kept - 1, offset, dropped: cut - offset })
+            assert.deepInclude(items.at(-1), {
+              _tag: "End",
+              sequence: kept - 1,
+              offset,
+              dropped: cut - offset
+            })
           }
           assert.strictEqual(Number((yield* fs.stat(events("one"))).size), cut)
         }
@@ -109,7 +121,13 @@ describe("reading a run", () => {
       yield* wholeRun("one")
       const lines = (yield* fs.readFileString(events("one"))).match(/.*\n/g) ?? []
       const [a = "", b = "", c = "", ...rest] = lines
-      for (const changed of [[a, c, ...rest], [a, c, b, ...rest], [a, b, b, c, ...rest], [...lines, c], [b, c, ...rest]]) {
+      for (const changed of [
+        [a, c, ...rest],
+        [a, c, b, ...rest],
+        [a, b, b, c, ...rest],
+        [...lines, c],
+        [b, c, ...rest]
+      ]) {
         yield* fs.writeFileString(events("one"), changed.join(""))
         assert.strictEqual(reasonOf(yield* Effect.result(show("one"))), "damaged")
       }
@@ -150,7 +168,10 @@ describe("reading a run", () => {
       assert.deepStrictEqual(shown.entries[4]?.event, { event_type: "judge.asked", data })
       assert.deepStrictEqual(shown.missing, ["session.json"])
 
-      yield* fs.writeFileString(events("one"), rechain(log, (entry) => ({ ...entry, version: 2 }), 4))
+      yield* fs.writeFileString(
+        events("one"),
+        rechain(log, (entry) => ({ ...entry, version: 2 }), 4)
+      )
       const newer = yield* Effect.flip(show("one"))
       assert.deepInclude(newer, {
         reason: "newer_version",
@@ -203,79 +224,15 @@ describe("reading a run", () => {
       yield* Effect.gen(function* () {
         const disk = yield* makeDisk
         const seen = yield* readJournal(disk, `${root}/one`, null).pipe(
-          Stream.runFold(() => ({ count: 0, last: -1 }), (all, item) => ({ count: all.count + 1, last: item.sequence }))
+          Stream.runFold(
+            () => ({ count: 0, last: -1 }),
+            (all, item) => ({ count: all.count + 1, last: item.sequence })
+          )
         )
         assert.deepStrictEqual(seen, { count: lines + 1, last: lines - 1 })
         assert.strictEqual(largest, 1024 * 1024)
         assert.isAtMost(reads, Math.ceil(size / largest) + 1)
       }).pipe(Effect.provide(storeOn(counting)))
     })
-  })
-})
-
-describe("listing runs", () => {
-  it.effect("shows the newest first, what is missing, and finds by id, task and end", () => {
-    const { fileSystem: fs, layer } = world()
-    return Effect.gen(function* () {
-      const store = yield* RunStore
-      assert.deepStrictEqual(yield* store.list({ limit: 5, query: null }), [])
-      for (const [index, id] of ["aa-1", "aa-2", "bb-3"].entries()) {
-        yield* wholeRun(id)
-        yield* fs.utimes(`${root}/${id}`, 1000 + index, 1000 + index)
-      }
-      yield* fs.remove(`${root}/aa-2/result.json`)
-      yield* fs.writeFileString(`${root}/aa-2/request.json`, "{")
-      yield* fs.utimes(`${root}/aa-2`, 1001, 1001)
-      yield* fs.makeDirectory(`${root}/empty`)
-      yield* fs.utimes(`${root}/empty`, 1, 1)
-      yield* fs.makeDirectory(`${root}/not a run`)
-      yield* fs.writeFileString(`${root}/file`, "x")
-      yield* fs.symlink(`${root}/bb-3`, `${root}/linked`)
-
-      const all = yield* store.list({ limit: 10, query: null })
-      assert.deepStrictEqual(
-        all.map((one) => [one.run_id, one.missing.length, one.modified_ms]),
-        [["bb-3", 0, 1_002_000], ["aa-2", 2, 1_001_000], ["aa-1", 0, 1_000_000], ["empty", 8, 1000]]
-      )
-      assert.deepStrictEqual(all[1]?.missing, ["request.json", "result.json"])
-      const ids = (query: string | null, limit = 10) =>
-        Effect.map(store.list({ limit, query }), (list) => list.map((one) => one.run_id))
-      assert.deepStrictEqual(yield* ids(null, 2), ["bb-3", "aa-2"])
-      assert.deepStrictEqual(yield* ids("AA-"), ["aa-2", "aa-1"])
-      assert.deepStrictEqual(yield* ids("the SUM"), ["bb-3", "aa-1"])
-      assert.deepStrictEqual(yield* ids("verified", 1), ["bb-3"])
-      assert.deepStrictEqual(yield* ids("nothing like it"), [])
-
-      assert.strictEqual((yield* store.show("bb")).run_id, "bb-3")
-      assert.deepInclude(yield* Effect.flip(store.show("aa")), {
-        reason: "invalid",
-        message: "aa is the beginning of 2 runs, among them aa-1 and aa-2"
-      })
-      for (const id of ["zz", "", "..", "../runs/bb-3"])
-        assert.strictEqual((yield* Effect.flip(store.show(id))).reason, "not_found", id)
-    }).pipe(Effect.provide(layer))
-  })
-
-  it.effect("reads no journal, and of a thousand bundles only the ones that it shows", () => {
-    const { fileSystem } = Memory.make()
-    const opened: Array<string> = []
-    const counting = FileSystem.make({
-      ...fileSystem,
-      open: (path, options) => {
-        opened.push(path)
-        return fileSystem.open(path, options)
-      }
-    })
-    return Effect.gen(function* () {
-      yield* Effect.provide(wholeRun("model-1"), storeOn(fileSystem))
-      for (let n = 0; n < 1000; n++) yield* fileSystem.makeDirectory(`${root}/run-${n}`)
-      const store = yield* RunStore
-      const listed = yield* store.list({ limit: 20, query: null })
-      assert.strictEqual(listed.length, 20)
-      assert.isFalse(opened.some((path) => path.endsWith("events.jsonl")))
-      const found = yield* store.list({ limit: 20, query: "model" })
-      assert.deepStrictEqual(found.map((one) => one.run_id), ["model-1"])
-      assert.isBelow(new Set(opened).size, 20)
-    }).pipe(Effect.provide(storeOn(counting)))
   })
 })

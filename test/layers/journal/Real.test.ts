@@ -78,7 +78,10 @@ describe("the writer's lock", () => {
         const lock = yield* WriterLock.WriterLock
         yield* fs.makeDirectory(runRoot, { recursive: true })
         yield* fs.symlink("elsewhere", `${runRoot}/lock`)
-        assert.strictEqual((yield* Effect.flip(Effect.scoped(lock.acquire(`${runRoot}/lock`)))).reason, "invalid")
+        assert.strictEqual(
+          (yield* Effect.flip(Effect.scoped(lock.acquire(`${runRoot}/lock`)))).reason,
+          "invalid"
+        )
         assert.isFalse(yield* fs.exists(`${runRoot}/elsewhere`))
       })
     )
@@ -102,7 +105,7 @@ describe("the store on a real disk", () => {
         )
         yield* Effect.scoped(lock.acquire(file))
         yield* wholeRun("two")
-        assert.deepStrictEqual((yield* fs.readDirectory(`${runRoot}/two`)).sort(), [
+        assert.deepStrictEqual((yield* fs.readDirectory(`${runRoot}/two`)).toSorted(), [
           ".writer.lock",
           "blobs",
           "changes.patch",
@@ -121,33 +124,35 @@ describe("the store on a real disk", () => {
     )
   )
 
-  it.live("lists beside files of two gigabytes and FIFOs without reading them, and refuses them in one line", () =>
-    onDisk((runRoot) =>
-      Effect.gen(function* () {
-        const fs = yield* FileSystem.FileSystem
-        yield* wholeRun("good")
-        const huge = 2 * 1024 ** 3
-        for (const name of ["stray", "bad/session.json", "bad/events.jsonl", "bad/result.json"]) {
-          yield* fs.makeDirectory(`${runRoot}/bad`, { recursive: true })
-          yield* fs.writeFileString(`${runRoot}/${name}`, "")
-          yield* fs.truncate(`${runRoot}/${name}`, huge)
-        }
-        yield* fs.makeDirectory(`${runRoot}/fifo`)
-        const made = spawn("mkfifo", [`${runRoot}/fifo/request.json`, `${runRoot}/fifo/events.jsonl`])
-        yield* Effect.promise(() => once(made, "exit"))
-        const store = yield* RunStore
-        const listed = yield* store.list({ limit: 10, query: null })
-        const missing = Object.fromEntries(listed.map((one) => [one.run_id, one.missing]))
-        assert.deepStrictEqual(Object.keys(missing).sort(), ["bad", "fifo", "good"])
-        assert.deepStrictEqual(missing["good"], [])
-        assert.includeMembers([...(missing["bad"] ?? [])], ["session.json", "result.json"])
-        assert.includeMembers([...(missing["fifo"] ?? [])], ["request.json", "events.jsonl"])
-        for (const id of ["bad", "fifo"]) {
-          const failure = yield* Effect.flip(store.show(id))
-          assert.strictEqual(failure.reason, "damaged")
-          assert.notInclude(failure.message, "\n")
-        }
-      })
-    )
+  it.live(
+    "lists beside files of two gigabytes and FIFOs without reading them, and refuses them in one line",
+    () =>
+      onDisk((runRoot) =>
+        Effect.gen(function* () {
+          const fs = yield* FileSystem.FileSystem
+          yield* wholeRun("good")
+          const huge = 2 * 1024 ** 3
+          for (const name of ["stray", "bad/session.json", "bad/events.jsonl", "bad/result.json"]) {
+            yield* fs.makeDirectory(`${runRoot}/bad`, { recursive: true })
+            yield* fs.writeFileString(`${runRoot}/${name}`, "")
+            yield* fs.truncate(`${runRoot}/${name}`, huge)
+          }
+          yield* fs.makeDirectory(`${runRoot}/fifo`)
+          const made = spawn("mkfifo", [`${runRoot}/fifo/request.json`, `${runRoot}/fifo/events.jsonl`])
+          yield* Effect.promise(() => once(made, "exit"))
+          const store = yield* RunStore
+          const listed = yield* store.list({ limit: 10, query: null })
+          const missing = Object.fromEntries(listed.map((one) => [one.run_id, one.missing]))
+          assert.deepStrictEqual(Object.keys(missing).toSorted(), ["bad", "fifo", "good"])
+          assert.deepStrictEqual(missing["good"], [])
+          assert.includeMembers([...(missing["bad"] ?? [])], ["session.json", "result.json"])
+          assert.includeMembers([...(missing["fifo"] ?? [])], ["request.json", "events.jsonl"])
+          for (const id of ["bad", "fifo"]) {
+            const failure = yield* Effect.flip(store.show(id))
+            assert.strictEqual(failure.reason, "damaged")
+            assert.notInclude(failure.message, "\n")
+          }
+        })
+      )
   )
 })

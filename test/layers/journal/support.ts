@@ -61,7 +61,11 @@ export const story: ReadonlyArray<RunEvent> = [
       prompt_version: "1",
       sections: [{ name: "identity", cache: "stable", content: "You work on a repository." }],
       tools: [
-        { name: "replace_text", description: "Replaces text of a file.", parameters: { type: "object", properties: {} } }
+        {
+          name: "replace_text",
+          description: "Replaces text of a file.",
+          parameters: { type: "object", properties: {} }
+        }
       ]
     }
   },
@@ -183,7 +187,8 @@ export const wholeRun = (
       const journal = yield* create(id)
       for (const event of events) {
         yield* journal.append(event)
-        if (event.event_type === "model.requested" || event.event_type === "tool.started") yield* journal.barrier
+        if (event.event_type === "model.requested" || event.event_type === "tool.started")
+          yield* journal.barrier
       }
       yield* journal.barrier
       yield* journal.checkpoint
@@ -194,4 +199,3 @@ export const wholeRun = (
       return journal
     })
   )
-

@@ -215,15 +215,25 @@ describe.each(engines)("%s", (_, engine) => {
   )
 })
 
-it.effect("a workspace in memory is searched alike", () =>
+it.effect("a workspace in memory is searched alike, in the order of names in each directory", () =>
   Effect.gen(function* () {
     const memory = yield* makeMemoryWorkspace({
+      z: "needle",
       ".gitignore": "*.log\n",
+      "a.txt": "needle",
       "a/b.txt": "x\nneedle\n",
-      "c.log": "needle"
+      "c.log": "needle",
+      "\u{1f600}": "needle",
+      "\uff5e": "needle"
     })
     const found = yield* lines("/anywhere", {}).pipe(Effect.provide(layerMemory(memory)))
-    assert.deepStrictEqual(found, ["a/b.txt:2:needle"])
+    assert.deepStrictEqual(found, [
+      "a/b.txt:2:needle",
+      "a.txt:1:needle",
+      "z:1:needle",
+      "\uff5e:1:needle",
+      "\u{1f600}:1:needle"
+    ])
   })
 )
 

@@ -73,7 +73,10 @@ class Handle implements FileSystem.File {
     this.open = false
   }
 
-  private attempt<A>(method: string, step: (now: number) => A): Effect.Effect<A, PlatformError.PlatformError> {
+  private attempt<A>(
+    method: string,
+    step: (now: number) => A
+  ): Effect.Effect<A, PlatformError.PlatformError> {
     return attempt(method, this.fd, (now) => (this.open ? step(now) : raise("EBADF")))
   }
 
@@ -116,7 +119,8 @@ class Handle implements FileSystem.File {
     return Effect.suspend(() => {
       if (!Number.isInteger(size) || size < 0)
         return badArgument("readAlloc", "size must be a non-negative integer")
-      const left = this.node.kind === "File" ? this.node.size - Number(options?.position ?? this.position) : size
+      const left =
+        this.node.kind === "File" ? this.node.size - Number(options?.position ?? this.position) : size
       const buffer = new Uint8Array(Math.min(size, Math.max(left, 0)))
       return Effect.map(this.readInto("readAlloc", buffer, options?.position), (count) =>
         count === 0 ? Option.none() : Option.some(buffer)

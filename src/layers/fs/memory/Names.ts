@@ -41,7 +41,9 @@ export const makeDirectory = (
 ): void => {
   const names = path.split("/").filter((name) => name !== "")
   const start = path.startsWith("/") ? "/" : ""
-  const prefixes = options.recursive ? names.map((_, index) => start + names.slice(0, index + 1).join("/")) : [path]
+  const prefixes = options.recursive
+    ? names.map((_, index) => start + names.slice(0, index + 1).join("/"))
+    : [path]
   for (const prefix of prefixes) {
     const place = locate(tree, prefix, false)
     const found = options.recursive ? locateIfAny(tree, prefix, true)?.node : place.node
@@ -72,7 +74,8 @@ export const link = (tree: Tree, from: string, to: string, now: number): void =>
 }
 
 const isWithin = (directory: DirectoryNode, ancestor: Node): boolean => {
-  for (let node: DirectoryNode | null = directory; node !== null; node = node.parent) if (node === ancestor) return true
+  for (let node: DirectoryNode | null = directory; node !== null; node = node.parent)
+    if (node === ancestor) return true
   return false
 }
 
@@ -145,7 +148,9 @@ export const copyFile = (tree: Tree, from: string, to: string, now: number): voi
 
 /** The target of a copied link: a relative one is made absolute, as the platform's recursive copy does. */
 const copiedTarget = (source: Place, target: string): string =>
-  target.startsWith("/") ? target : normalise(`${pathOf({ ...source, name: "", node: source.parent })}/${target}`)
+  target.startsWith("/")
+    ? target
+    : normalise(`${pathOf({ ...source, name: "", node: source.parent })}/${target}`)
 
 const normalise = (path: string): string => {
   const names: Array<string> = []
@@ -168,9 +173,11 @@ export const copy = (
   const node = source.node ?? raise("ENOENT")
   if (target.node === node) return raise("ERR_FS_CP_EINVAL")
   if (node.kind === "Directory") {
-    if (target.node !== undefined && target.node.kind !== "Directory") return raise("ERR_FS_CP_DIR_TO_NON_DIR")
+    if (target.node !== undefined && target.node.kind !== "Directory")
+      return raise("ERR_FS_CP_DIR_TO_NON_DIR")
     if (isWithin(target.parent, node)) return raise("ERR_FS_CP_EINVAL")
-    if (target.node === undefined) makeDirectory(tree, to, { recursive: true, mode: node.mode | tree.umask }, now)
+    if (target.node === undefined)
+      makeDirectory(tree, to, { recursive: true, mode: node.mode | tree.umask }, now)
     const made = directoryAt(tree, to)
     if (target.node === undefined) made.mode = node.mode
     for (const name of node.entries.keys()) copy(tree, `${from}/${name}`, `${to}/${name}`, options, now)

@@ -89,7 +89,12 @@ export const newFile = (tree: Tree, mode: number, now: number): FileNode => ({
   size: 0,
   synced: { size: 0, copy: null }
 })
-export const newDirectory = (tree: Tree, parent: DirectoryNode, mode: number, now: number): DirectoryNode => ({
+export const newDirectory = (
+  tree: Tree,
+  parent: DirectoryNode,
+  mode: number,
+  now: number
+): DirectoryNode => ({
   ...common(tree, mode, now),
   kind: "Directory",
   entries: new Map(),
