@@ -13,7 +13,7 @@ import { readFileSync } from "node:fs"
 
 /** This app lets edits happen under src only, and writes down what it was asked. */
 const layerApproval = Layer.sync(Approval.Approval, () => {
-  const underSrc = /"path": ?"src\//
+  const underSrc = / src\//
   return Approval.Approval.of({
     standing: (request) => (request.effect === "read" || request.reason !== "model_tool" ? "allow_once" : null),
     ask: (request) =>

@@ -15,11 +15,14 @@ const directoriesOf = (subdirectory: string): ReadonlyArray<string> => {
   return ["", ...parts.map((_, i) => `${parts.slice(0, i + 1).join("/")}/`)]
 }
 
-/** Outermost first: a file nearer to the work has the last word. */
-export const instructionsOf = Effect.fn("Instructions.instructionsOf")(function* (task: Task) {
+/** Those among the paths of the base commit, outermost first: a file nearer to the work has the last word. */
+export const instructionsOf = Effect.fn("Instructions.instructionsOf")(function* (
+  task: Task,
+  paths: ReadonlyArray<string>
+) {
   const git = yield* Git
   const sources = directoriesOf(task.subdirectory).flatMap((directory) => names.map((name) => directory + name))
-  const known = new Set(yield* git.paths(task.repository, task.base.commit))
+  const known = new Set(paths)
   const found = yield* Effect.forEach(
     sources.filter((source) => known.has(source)),
     (source) =>

@@ -12,14 +12,13 @@ import { Checks } from "../services/Checks.ts"
 import { Git } from "../services/Git.ts"
 import { Models } from "../services/Model.ts"
 import { RunStore, type Journal, type StoreError } from "../services/RunStore.ts"
-import { Tools } from "../services/Tools.ts"
+import { Tools, type ToolContext } from "../services/Tools.ts"
 import { Workspaces, type OpenWorkspace, type WorkspaceError } from "../services/Workspace.ts"
 import { ending, type Ending } from "./Ending.ts"
 import { finish } from "./Finish.ts"
 import { instructionsOf } from "./Instructions.ts"
 import { loop } from "./Loop.ts"
 import { makeStopwatch, type Stopwatch } from "./Stopwatch.ts"
-import type { ToolContext } from "./../services/Tools.ts"
 import { preflight, runCheck, type Verifying } from "./Verify.ts"
 
 /** What became of a run that ended: the result as it is on disk, and where the bundle is. */
@@ -55,10 +54,8 @@ const beginConversation = Effect.fnUntraced(function* (journal: Journal, task: T
   const git = yield* Git
   const tools = yield* Tools
   const toolset = tools.toolset({ check_names: checksOf(task).map((check) => check.name) })
-  const [paths, instructions] = yield* Effect.all(
-    [git.paths(task.repository, task.base.commit), instructionsOf(task)],
-    { concurrency: 2 }
-  )
+  const paths = yield* git.paths(task.repository, task.base.commit)
+  const instructions = yield* instructionsOf(task, paths)
   const system = systemPrompt({
     task,
     paths,

@@ -361,6 +361,8 @@ describe("parseUnifiedDiff", () => {
     assert.deepStrictEqual(listed(""), [])
     assert.deepStrictEqual(listed("\n"), [])
     assert.strictEqual(listed("hello\n"), "malformed")
+    const early = `${header("f")}@@ -1,2 +1,2 @@\n-b\n\\ No newline at end of file\n-c\n+B\n+C\n`
+    assert.strictEqual(listed(early), "malformed")
     assert.strictEqual(listed(header("f") + change.slice(0, -4)), "truncated")
   })
 })

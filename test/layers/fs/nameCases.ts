@@ -1,6 +1,6 @@
 /** Cases about names: directories, links, renames, and paths that lead nowhere. */
-import { Effect, type FileSystem, Option, Stream } from "effect"
-import { decode, dump, outcome, steps, text, type Case } from "./support.ts"
+import { Effect } from "effect"
+import { dump, steps, type Case } from "./support.ts"
 
 export const nameCases: Readonly<Record<string, Case>> = {
   "missing paths and wrong types": Effect.fnUntraced(function* (fs, root) {

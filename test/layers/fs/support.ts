@@ -3,7 +3,7 @@
  * returns what a program can see. The real one decides what is right.
  */
 import type { FileSystem, PlatformError } from "effect"
-import { Effect, Option, Result, Stream } from "effect"
+import { Effect, Option, Result } from "effect"
 
 export const text = new TextEncoder()
 export const decode = (bytes: Uint8Array): string => new TextDecoder().decode(bytes)
@@ -21,7 +21,10 @@ export const outcome = <A, R>(effect: Effect.Effect<A, PlatformError.PlatformErr
     )
   )
 
-export type Case = (fs: FileSystem.FileSystem, root: string) => Effect.Effect<unknown, PlatformError.PlatformError>
+export type Case = (
+  fs: FileSystem.FileSystem,
+  root: string
+) => Effect.Effect<unknown, PlatformError.PlatformError>
 
 /** A tree as data, so that two file systems can be compared. */
 export const dump = Effect.fnUntraced(function* (fs: FileSystem.FileSystem, root: string) {
@@ -48,4 +51,3 @@ export const dump = Effect.fnUntraced(function* (fs: FileSystem.FileSystem, root
 
 export const steps = <A>(list: ReadonlyArray<Effect.Effect<A, PlatformError.PlatformError>>) =>
   Effect.forEach(list, outcome)
-

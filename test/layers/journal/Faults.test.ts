@@ -1,15 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, FileSystem, Result, Stream } from "effect"
-import { TestClock } from "effect/testing"
-import { noLine } from "../../../src/domain/JournalCodec.ts"
+import type { FileSystem } from "effect"
+import { Effect, Exit, Result, Stream } from "effect"
 import * as Faulty from "../../../src/layers/fs/Faulty.ts"
 import * as Memory from "../../../src/layers/fs/Memory.ts"
 import { makeDisk } from "../../../src/layers/journal/Disk.ts"
-import { sha256 } from "../../../src/layers/journal/Hash.ts"
 import { readJournal } from "../../../src/layers/journal/Reader.ts"
-import { Observer } from "../../../src/services/Observer.ts"
 import { RunStore } from "../../../src/services/RunStore.ts"
-import { create, note, root, storeOn, story, wholeRun, world } from "./support.ts"
+import { create, root, storeOn, story, wholeRun } from "./support.ts"
 
 describe("a disk that fails", () => {
   const run = Effect.gen(function* () {

@@ -1,6 +1,6 @@
 // Holds the lock of the file that it is given until it is killed, and says so once it has it.
 import { NodeFileSystem, NodeRuntime } from "@effect/platform-node"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import * as WriterLock from "../../../src/layers/journal/WriterLock.ts"
 
 const [, , file = ""] = process.argv
@@ -9,10 +9,9 @@ Effect.gen(function* () {
   yield* lock.acquire(file)
   process.stdout.write("held\n")
   process.stdin.resume()
-  yield* Effect.never
+  return yield* Effect.never
 }).pipe(
   Effect.scoped,
-  Effect.provide(WriterLock.layer),
-  Effect.provide(NodeFileSystem.layer),
+  Effect.provide(Layer.provide(WriterLock.layer, NodeFileSystem.layer)),
   NodeRuntime.runMain
 )

@@ -66,13 +66,13 @@ const others: ReadonlyArray<RunEvent> = [
 ]
 
 const runRoot = fileURLToPath(new URL(`../../fixtures/store-v${storeVersion}`, import.meta.url))
+const platform = Layer.mergeAll(NodeFileSystem.layer, NodePath.layer, SecureRandom.layerWebCrypto)
 const id = "every-event"
 Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   yield* wholeRun(id, [...story.slice(0, -1), ...others, ...story.slice(-1)])
   yield* fs.remove(`${runRoot}/${id}/${Store.lockName}`)
 }).pipe(
-  Effect.provide(Store.layer({ run_root: runRoot })),
-  Effect.provide(Layer.mergeAll(NodeFileSystem.layer, NodePath.layer, SecureRandom.layerWebCrypto)),
+  Effect.provide(Layer.provideMerge(Store.layer({ run_root: runRoot }), platform)),
   NodeRuntime.runMain
 )
