@@ -72,7 +72,4 @@ Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   yield* wholeRun(id, [...story.slice(0, -1), ...others, ...story.slice(-1)])
   yield* fs.remove(`${runRoot}/${id}/${Store.lockName}`)
-}).pipe(
-  Effect.provide(Layer.provideMerge(Store.layer({ run_root: runRoot }), platform)),
-  NodeRuntime.runMain
-)
+}).pipe(Effect.provide(Layer.provideMerge(Store.layer({ run_root: runRoot }), platform)), NodeRuntime.runMain)

@@ -180,7 +180,7 @@ describe("ripgrep and the walk", () => {
           [{ ...plain, ...where }, plain]
         )
       ),
-      { numRuns: 50 }
+      { numRuns: 25 }
     )
   )
 
@@ -201,7 +201,7 @@ describe("ripgrep and the walk", () => {
             [{ ...plain, ...query, case_sensitive, limit }]
           )
       ),
-      { numRuns: 80 }
+      { numRuns: 40 }
     )
   )
 })
