@@ -7,10 +7,10 @@
  */
 import { Result } from "effect"
 
-type Segment = { readonly _tag: "Any" } | { readonly _tag: "One"; readonly matches: RegExp }
+type Element<A> = { readonly _tag: "Many" } | { readonly _tag: "One"; readonly matches: (item: A) => boolean }
 
 interface Pattern {
-  readonly segments: ReadonlyArray<Segment>
+  readonly segments: ReadonlyArray<Element<string>>
   /** What lies below a match is allowed as well. */
   readonly prefix: boolean
 }
@@ -19,40 +19,90 @@ export interface PathRule {
   readonly patterns: ReadonlyArray<Pattern>
 }
 
+/**
+ * The positions in a sequence of elements that can be reached by reading all items: a set instead of a search, so that no
+ * pattern takes more than length times length steps. `onStep` sees the positions after each item.
+ */
+const reach = <A>(
+  elements: ReadonlyArray<Element<A>>,
+  items: Iterable<A>,
+  onStep: (reached: ReadonlySet<number>) => void = () => undefined
+): ReadonlySet<number> => {
+  const close = (positions: Iterable<number>): Set<number> => {
+    const all = new Set<number>()
+    for (let position of positions) {
+      all.add(position)
+      while (elements[position]?._tag === "Many") all.add(++position)
+    }
+    return all
+  }
+  let reached = close([0])
+  for (const item of items) {
+    const next: Array<number> = []
+    for (const position of reached) {
+      const element = elements[position]
+      if (element?._tag === "Many") next.push(position)
+      else if (element?._tag === "One" && element.matches(item)) next.push(position + 1)
+    }
+    reached = close(next)
+    onStep(reached)
+  }
+  return reached
+}
+
+const matchesAll = <A>(elements: ReadonlyArray<Element<A>>, items: Iterable<A>): boolean =>
+  reach(elements, items).has(elements.length)
+
 const special = /[*?[]/
 
-const escape = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&")
-
-/** The end of a character class that starts at `open`; -1 when it has none, and the bracket is a plain character. */
-const classEnd = (text: string, open: number): number => {
-  const first = text[open + 1] === "!" || text[open + 1] === "^" ? open + 2 : open + 1
-  return text.indexOf("]", first + 1)
+/** Where a character class that starts at `open` ends; -1 when it never does, and the bracket is a plain character. */
+const classEnd = (chars: ReadonlyArray<string>, open: number): number => {
+  const negated = chars[open + 1] === "!" || chars[open + 1] === "^"
+  return chars.indexOf("]", open + (negated ? 3 : 2))
 }
 
-const classOf = (body: string): string => {
-  const negated = body.startsWith("!") || body.startsWith("^")
-  const members = (negated ? body.slice(1) : body).replace(/[\\\]^[&~|]/g, "\\$&")
-  return `[${negated ? "^" : ""}${members}]`
-}
+const codeOf = (char: string): number => char.codePointAt(0) ?? 0
 
-/** A class such as `[z-a]` is no regular expression; then the pattern is refused. */
-const compileSegment = (text: string): Result.Result<Segment, string> => {
-  if (text === "**") return Result.succeed({ _tag: "Any" })
-  let source = ""
-  for (let at = 0; at < text.length; at++) {
-    const char = text.charAt(at)
-    const end = char === "[" ? classEnd(text, at) : -1
-    if (char === "*") source += "[^/]*"
-    else if (char === "?") source += "[^/]"
-    else if (end > 0) {
-      source += classOf(text.slice(at + 1, end))
-      at = end
-    } else source += escape(char)
+/** The test of a class's members, ranges included; undefined when a range runs backwards. */
+const compileClass = (members: ReadonlyArray<string>): ((char: string) => boolean) | undefined => {
+  const negated = members[0] === "!" || members[0] === "^"
+  const rest = negated ? members.slice(1) : members
+  const ranges: Array<readonly [low: number, high: number]> = []
+  for (let at = 0; at < rest.length; at++) {
+    const low = codeOf(rest[at] ?? "")
+    const last = rest[at + 1] === "-" ? rest[at + 2] : undefined
+    const high = last === undefined ? low : codeOf(last)
+    if (high < low) return undefined
+    ranges.push([low, high])
+    if (last !== undefined) at += 2
   }
-  return Result.try({
-    try: (): Segment => ({ _tag: "One", matches: new RegExp(`^${source.replace(/(?:\[\^\/\]\*)+/g, "[^/]*")}$`, "su") }),
-    catch: () => `the character class in ${JSON.stringify(text)} is not valid`
-  })
+  return (char) => {
+    const code = codeOf(char)
+    return char !== "/" && ranges.some(([low, high]) => low <= code && code <= high) !== negated
+  }
+}
+
+const compileSegment = (text: string): Result.Result<Element<string>, string> => {
+  if (text === "**") return Result.succeed({ _tag: "Many" })
+  const chars = Array.from(text)
+  const elements: Array<Element<string>> = []
+  for (let at = 0; at < chars.length; at++) {
+    const char = chars[at]
+    const end = char === "[" ? classEnd(chars, at) : -1
+    if (char === "*") {
+      if (elements.at(-1)?._tag !== "Many") elements.push({ _tag: "Many" })
+    } else if (char === "?") {
+      elements.push({ _tag: "One", matches: () => true })
+    } else if (end > 0) {
+      const matches = compileClass(chars.slice(at + 1, end))
+      if (matches === undefined) return Result.fail(`a range in ${JSON.stringify(text)} runs backwards`)
+      elements.push({ _tag: "One", matches })
+      at = end
+    } else {
+      elements.push({ _tag: "One", matches: (item) => item === char })
+    }
+  }
+  return Result.succeed({ _tag: "One", matches: (segment) => matchesAll(elements, segment) })
 }
 
 const compileOne = (input: string): Result.Result<Pattern, string> => {
@@ -61,22 +111,22 @@ const compileOne = (input: string): Result.Result<Pattern, string> => {
     .trim()
     .replaceAll("\\", "/")
     .replace(/^(?:\.\/+)+/, "")
-    .replace(/\/+$/, "")
+    .replace(/(?<=[^/])\/+$/, "")
   if (input.trim() === "") return Result.fail("an allowed path is empty")
-  if (input.trim().startsWith("/") || /^[A-Za-z]:/.test(text)) {
+  if (text.startsWith("/") || /^[A-Za-z]:/.test(text) || /^[\\/]+$/.test(input.trim())) {
     return Result.fail(`allowed path ${shown} is absolute: give one relative to the repository`)
   }
   if (text.startsWith("~")) return Result.fail(`allowed path ${shown} starts with "~": give one relative to the repository`)
   const parts = text.split("/").filter((part) => part !== "" && part !== ".")
   if (parts.includes("..")) return Result.fail(`allowed path ${shown} contains ".."`)
   if (text.includes("\0")) return Result.fail(`allowed path ${shown} contains a NUL character`)
-  if (parts.length === 0) return Result.succeed({ segments: [{ _tag: "Any" }], prefix: true })
-  const segments: Array<Segment> = []
+  if (parts.length === 0) return Result.succeed({ segments: [{ _tag: "Many" }], prefix: true })
+  const segments: Array<Element<string>> = []
   for (const part of parts) {
     const segment = compileSegment(part)
     if (Result.isFailure(segment)) return Result.fail(segment.failure)
     // Two `**` in a row say no more than one, and would only make matching slow.
-    if (segment.success._tag === "One" || segments.at(-1)?._tag !== "Any") segments.push(segment.success)
+    if (segment.success._tag === "One" || segments.at(-1)?._tag !== "Many") segments.push(segment.success)
   }
   return Result.succeed({ segments, prefix: !special.test(text) })
 }
@@ -94,38 +144,11 @@ export const compile = (patterns: ReadonlyArray<string>): Result.Result<PathRule
 
 const segmentsOf = (path: string): ReadonlyArray<string> => path.split("/").filter((part) => part !== "" && part !== ".")
 
-/**
- * The positions in a pattern that can be reached by reading the segments: a set instead of a search, so that no pattern
- * takes more than length times length steps.
- */
-const reach = (pattern: Pattern, path: ReadonlyArray<string>, onStep: (reached: ReadonlySet<number>) => void) => {
-  const close = (positions: Iterable<number>): Set<number> => {
-    const all = new Set<number>()
-    for (let position of positions) {
-      all.add(position)
-      while (pattern.segments[position]?._tag === "Any") all.add(++position)
-    }
-    return all
-  }
-  let reached = close([0])
-  for (const part of path) {
-    const next: Array<number> = []
-    for (const position of reached) {
-      const segment = pattern.segments[position]
-      if (segment?._tag === "Any") next.push(position)
-      else if (segment?._tag === "One" && segment.matches.test(part)) next.push(position + 1)
-    }
-    reached = close(next)
-    onStep(reached)
-  }
-  return reached
-}
-
 /** Whether a path, as `checkWorkspacePath` returns it, may be changed. */
 export const allows = (rule: PathRule, path: string): boolean =>
   rule.patterns.some((pattern) => {
     let below = false
-    const reached = reach(pattern, segmentsOf(path), (positions) => {
+    const reached = reach(pattern.segments, segmentsOf(path), (positions) => {
       below ||= pattern.prefix && positions.has(pattern.segments.length)
     })
     return below || reached.has(pattern.segments.length)
@@ -135,5 +158,5 @@ export const allows = (rule: PathRule, path: string): boolean =>
 export const allowsDirectory = (rule: PathRule, directory: string): boolean =>
   rule.patterns.some((pattern) => {
     const path = segmentsOf(directory)
-    return path.length === 0 || allows({ patterns: [pattern] }, directory) || reach(pattern, path, () => undefined).size > 0
+    return path.length === 0 || allows({ patterns: [pattern] }, directory) || reach(pattern.segments, path).size > 0
   })

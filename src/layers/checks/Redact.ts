@@ -18,7 +18,7 @@ const shapes: ReadonlyArray<RegExp> = [
 
 /** NAME=value and NAME: value, where the name says that the value is a secret. */
 const named =
-  /\b([A-Za-z0-9_-]*(?:api[_-]?key|access[_-]?key|token|secret|passw(?:or)?d|credential)s?)(["']?\s*[=:]\s*["']?)([^\s"',;]{6,})/gi
+  /\b([A-Za-z0-9_-]{0,60}(?:api[_-]?key|access[_-]?key|token|secret|passw(?:or)?d|credential)s?)(["']?\s*[=:]\s*["']?)([^\s"',;]{6,})/gi
 
 const bearer = /\b(authorization:\s*)((?:bearer|basic|token)\s+)?[^\s"']{6,}/gi
 

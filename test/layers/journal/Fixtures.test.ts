@@ -41,7 +41,7 @@ describe("a bundle of an earlier version", () => {
         assert.strictEqual(state.ended?.terminal_reason, run.result?.terminal_reason)
         assert.strictEqual(state.run_id, run.manifest?.run_id)
         assert.strictEqual(run.manifest?.head.sequence, run.entries.length - 1)
-      }).pipe(Effect.provide(Store.layer({ run_root: `${fixtures}${version}` })), Effect.provide(platform))
+      }).pipe(Effect.provide(Layer.provide(Store.layer({ run_root: `${fixtures}${version}` }), platform)))
     )
   }
 })
