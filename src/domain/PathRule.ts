@@ -116,7 +116,8 @@ const compileOne = (input: string): Result.Result<Pattern, string> => {
   if (text.startsWith("/") || /^[A-Za-z]:/.test(text) || /^[\\/]+$/.test(input.trim())) {
     return Result.fail(`allowed path ${shown} is absolute: give one relative to the repository`)
   }
-  if (text.startsWith("~")) return Result.fail(`allowed path ${shown} starts with "~": give one relative to the repository`)
+  if (text.startsWith("~"))
+    return Result.fail(`allowed path ${shown} starts with "~": give one relative to the repository`)
   const parts = text.split("/").filter((part) => part !== "" && part !== ".")
   if (parts.includes("..")) return Result.fail(`allowed path ${shown} contains ".."`)
   if (text.includes("\0")) return Result.fail(`allowed path ${shown} contains a NUL character`)
@@ -142,7 +143,8 @@ export const compile = (patterns: ReadonlyArray<string>): Result.Result<PathRule
   return Result.succeed({ patterns: compiled })
 }
 
-const segmentsOf = (path: string): ReadonlyArray<string> => path.split("/").filter((part) => part !== "" && part !== ".")
+const segmentsOf = (path: string): ReadonlyArray<string> =>
+  path.split("/").filter((part) => part !== "" && part !== ".")
 
 /** Whether a path, as `checkWorkspacePath` returns it, may be changed. */
 export const allows = (rule: PathRule, path: string): boolean =>
@@ -158,5 +160,9 @@ export const allows = (rule: PathRule, path: string): boolean =>
 export const allowsDirectory = (rule: PathRule, directory: string): boolean =>
   rule.patterns.some((pattern) => {
     const path = segmentsOf(directory)
-    return path.length === 0 || allows({ patterns: [pattern] }, directory) || reach(pattern.segments, path).size > 0
+    return (
+      path.length === 0 ||
+      allows({ patterns: [pattern] }, directory) ||
+      reach(pattern.segments, path).size > 0
+    )
   })

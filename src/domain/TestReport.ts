@@ -47,7 +47,7 @@ const vitest: Runner = {
   starts: runs("vitest"),
   reports: (lines) =>
     lines.flatMap((line) => {
-      if (/^No test files found/.test(line.trim())) return [0]
+      if (line.trim().startsWith("No test files found")) return [0]
       const match = /^\s*Tests {2}(no tests|\d+ (?:passed|failed|skipped|todo)\b.*)$/.exec(line)
       return match === null ? [] : [sumOf(match[1] ?? "", /^(?:passed|failed)$/)]
     })
@@ -57,13 +57,14 @@ const jest: Runner = {
   starts: runs("jest"),
   reports: (lines) =>
     lines.flatMap((line) => {
-      if (/^No tests found/.test(line)) return [0]
+      if (line.startsWith("No tests found")) return [0]
       const match = /^Tests: +(\d+ .*total)$/.exec(line)
       return match === null ? [] : [sumOf(match[1] ?? "", /^(?:passed|failed)$/)]
     })
 }
 
-const pytestSummary = /^(?:=+ )?((?:\d+ (?:passed|failed|skipped|errors?|xfailed|xpassed|deselected|warnings?|rerun)(?:, )?)+) in [\d.]+s(?: \([^)]*\))?(?: =+)?$/
+const pytestSummary =
+  /^(?:=+ )?((?:\d+ (?:passed|failed|skipped|errors?|xfailed|xpassed|deselected|warnings?|rerun)(?:, )?)+) in [\d.]+s(?: \([^)]*\))?(?: =+)?$/
 
 const pytest: Runner = {
   starts: (argv) => runs("pytest")(argv) || (argv[1] === "-m" && argv[2] === "pytest"),

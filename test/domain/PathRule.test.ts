@@ -6,7 +6,9 @@ import * as PathRule from "../../src/domain/PathRule.ts"
 const rule = (...patterns: ReadonlyArray<string>) => Result.getOrThrow(PathRule.compile(patterns))
 
 it("allows a file, everything below a directory, and by segment", () => {
-  const table: ReadonlyArray<readonly [pattern: string, allowed: ReadonlyArray<string>, refused: ReadonlyArray<string>]> = [
+  const table: ReadonlyArray<
+    readonly [pattern: string, allowed: ReadonlyArray<string>, refused: ReadonlyArray<string>]
+  > = [
     ["**", ["a", "a/b/c", ".env"], []],
     [".", ["a", "a/b/c"], []],
     ["./", ["a"], []],
@@ -30,8 +32,10 @@ it("allows a file, everything below a directory, and by segment", () => {
     ["{a,b}.ts", ["{a,b}.ts"], ["a.ts"]]
   ]
   for (const [pattern, allowed, refused] of table) {
-    for (const path of allowed) assert.isTrue(PathRule.allows(rule(pattern), path), `${pattern} should allow ${path}`)
-    for (const path of refused) assert.isFalse(PathRule.allows(rule(pattern), path), `${pattern} should refuse ${path}`)
+    for (const path of allowed)
+      assert.isTrue(PathRule.allows(rule(pattern), path), `${pattern} should allow ${path}`)
+    for (const path of refused)
+      assert.isFalse(PathRule.allows(rule(pattern), path), `${pattern} should refuse ${path}`)
   }
 })
 
@@ -51,16 +55,28 @@ it("a directory may be listed when something below it may be allowed", () => {
 })
 
 it("refuses patterns that leave the repository or say nothing, and names them", () => {
-  for (const pattern of ["", "  ", "/abs", "../x", "a/../../b", "~", "~/x", "C:\\x", "\\abs", "a\0b", "[z-a]"]) {
+  for (const pattern of [
+    "",
+    "  ",
+    "/abs",
+    "../x",
+    "a/../../b",
+    "~",
+    "~/x",
+    "C:\\x",
+    "\\abs",
+    "a\0b",
+    "[z-a]"
+  ]) {
     const compiled = PathRule.compile(["ok", pattern])
     assert.isTrue(Result.isFailure(compiled), JSON.stringify(pattern))
     if (Result.isFailure(compiled)) assert.notInclude(compiled.failure, "\n")
   }
 })
 
-const segment = fc.string({ unit: fc.constantFrom("a", "b", ".", "-", "é"), minLength: 1, maxLength: 4 }).filter(
-  (text) => text !== "." && text !== ".."
-)
+const segment = fc
+  .string({ unit: fc.constantFrom("a", "b", ".", "-", "é"), minLength: 1, maxLength: 4 })
+  .filter((text) => text !== "." && text !== "..")
 const path = fc.array(segment, { minLength: 1, maxLength: 5 }).map((parts) => parts.join("/"))
 
 it("a path as a pattern allows itself and all below it; ** allows all; a star stays in its segment", () => {

@@ -14,7 +14,7 @@ const twice = [says("Done."), says("It is done.")]
 describe("a check that only passes by a trick is not verified", () => {
   it.each<readonly [string, ReadonlyArray<ReturnType<typeof create>>, string]>([
     ["the repository's .git", [create(".git/trick", "x\n")], ".git/trick"],
-    ["its exclude file", [create(".git/info/exclude", "trick.txt\n")], ".git/info/exclude"],
+    ["its info directory", [create(".git/info/trick", "x\n")], ".git/info/trick"],
     ["a file outside", [create("../trick.txt", "x\n")], "../trick.txt"],
     ["an absolute path", [create("/tmp/looplane-trick.txt", "x\n")], "/tmp/looplane-trick.txt"]
   ])("%s", async (_, tricks, path) => {

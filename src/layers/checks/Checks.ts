@@ -1,7 +1,7 @@
 /**
  * Runs declared checks and judges them by what happened, never by what anybody says.
  */
-import { Effect, FileSystem, Layer, Path } from "effect"
+import { Context, Effect, FileSystem, Layer, Path } from "effect"
 import type { CheckOutcome } from "../../domain/Result.ts"
 import type { Check } from "../../domain/Task.ts"
 import { foundNoTests, testsRun } from "../../domain/TestReport.ts"
@@ -21,7 +21,12 @@ const remedy = "install it with --setup, or bring it along with --deps"
 
 const seconds = (milliseconds: number): string => String(Math.round(milliseconds / 100) / 10)
 
-const unrun = (check: Check, verdict: CheckOutcome["verdict"], reason: string, exit_code: number | null = null): CheckOutcome => ({
+const unrun = (
+  check: Check,
+  verdict: CheckOutcome["verdict"],
+  reason: string,
+  exit_code: number | null = null
+): CheckOutcome => ({
   name: check.name,
   argv: check.argv,
   verdict,
@@ -49,7 +54,9 @@ const refusal = (check: Check, place: CheckPlace): string | null => {
   if (check.argv.some((word) => names(word, place.source))) {
     return `the command names ${place.source}, so it would test the wrong files: use relative paths`
   }
-  return isDiffCheck(check.argv) ? "git diff --check proves nothing about the code: declare a check that runs it" : null
+  return isDiffCheck(check.argv)
+    ? "git diff --check proves nothing about the code: declare a check that runs it"
+    : null
 }
 
 const notStarted = (check: Check, error: SandboxError): CheckOutcome => {
@@ -94,7 +101,9 @@ const judge = Effect.fnUntraced(function* (
   if (result.exit_code === 126) return could_not_verify("a command is not executable (exit 126)")
   if (tests === 0 && foundNoTests(result.output)) return could_not_verify("the command ran no tests")
   const missing = yield* missingPackage(result.output, place.root, cwd)
-  return missing === null ? judgement : could_not_verify(`package ${JSON.stringify(missing)} is not installed: ${remedy}`)
+  return missing === null
+    ? judgement
+    : could_not_verify(`package ${JSON.stringify(missing)} is not installed: ${remedy}`)
 })
 
 const run = Effect.fn("Checks.run")(
@@ -108,7 +117,8 @@ const run = Effect.fn("Checks.run")(
     const timeout = { ms: Math.min(own, options.remaining_ms), own: own <= options.remaining_ms }
     if (timeout.ms <= 0) return unrun(check, "not_run", "the run's time was up")
     const cwd = path.join(place.root, place.subdirectory)
-    if (!(yield* fs.exists(cwd))) return unrun(check, "failed", `there is no directory ${place.subdirectory} to run in`)
+    if (!(yield* fs.exists(cwd)))
+      return unrun(check, "failed", `there is no directory ${place.subdirectory} to run in`)
     // Beside the place, not in it: what a command caches is nothing that it wrote.
     const home = yield* Effect.acquireRelease(
       fs.makeTempDirectory({ directory: path.dirname(place.root), prefix: "task-" }),
@@ -148,7 +158,10 @@ const run = Effect.fn("Checks.run")(
 export const layer: Layer.Layer<Checks, never, FileSystem.FileSystem | Path.Path | Sandbox> = Layer.effect(
   Checks,
   Effect.gen(function* () {
-    const services = yield* Effect.context<FileSystem.FileSystem | Path.Path | Sandbox>()
+    const services = yield* Effect.map(
+      Effect.context<FileSystem.FileSystem | Path.Path | Sandbox>(),
+      Context.pick(FileSystem.FileSystem, Path.Path, Sandbox)
+    )
     return Checks.of({
       run: (check, place, options) => Effect.provideContext(run(check, place, options), services)
     })

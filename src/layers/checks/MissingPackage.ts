@@ -17,7 +17,10 @@ const Manifest = Schema.fromJsonString(
 
 /** A bare specifier's package: `@scope/name/part` is of `@scope/name`. Null for paths, aliases and built-in modules. */
 const packageOf = (specifier: string): string | null => {
-  const match = /^(@[a-z0-9~-][a-z0-9._~-]*\/[a-z0-9~-][a-z0-9._~-]*|[a-zA-Z0-9~-][a-zA-Z0-9._~-]*)(?:\/|$)/.exec(specifier)
+  const match =
+    /^(@[a-z0-9~-][a-z0-9._~-]*\/[a-z0-9~-][a-z0-9._~-]*|[a-zA-Z0-9~-][a-zA-Z0-9._~-]*)(?:\/|$)/.exec(
+      specifier
+    )
   return match === null || isBuiltin(specifier) ? null : (match[1] ?? null)
 }
 
@@ -31,10 +34,9 @@ const declared = Effect.fnUntraced(function* (root: string, cwd: string) {
   const names = new Set<string>()
   let found = false
   for (let at = cwd; ; at = path.dirname(at)) {
-    const manifest = yield* fs.readFileString(path.join(at, "package.json")).pipe(
-      Effect.flatMap(Schema.decodeEffect(Manifest)),
-      Effect.option
-    )
+    const manifest = yield* fs
+      .readFileString(path.join(at, "package.json"))
+      .pipe(Effect.flatMap(Schema.decodeEffect(Manifest)), Effect.option)
     if (Option.isSome(manifest)) {
       found = true
       const { dependencies, devDependencies, optionalDependencies, peerDependencies } = manifest.value

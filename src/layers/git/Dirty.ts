@@ -37,7 +37,10 @@ const ownRules = Effect.fnUntraced(function* (location: GitLocation) {
  */
 export const workTreeChanges = Effect.fnUntraced(function* (repository: Repository, location: GitLocation) {
   const rules = yield* ownRules(location)
-  const excludes = ["--exclude-per-directory=.gitignore", ...(rules === null ? [] : [`--exclude-from=${rules}`])]
+  const excludes = [
+    "--exclude-per-directory=.gitignore",
+    ...(rules === null ? [] : [`--exclude-from=${rules}`])
+  ]
   return [...new Set(splitNul(yield* gitIn(repository, ["ls-files", "-z", "-m", "-d", "-o", ...excludes])))]
 })
 

@@ -37,9 +37,12 @@ const defaultTimeout = 120_000
 
 const safe = [
   "--no-pager",
-  ...["core.fsmonitor=false", "core.hooksPath=/dev/null", "core.attributesFile=/dev/null", "safe.directory=*"].flatMap(
-    (setting) => ["-c", setting]
-  )
+  ...[
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.attributesFile=/dev/null",
+    "safe.directory=*"
+  ].flatMap((setting) => ["-c", setting])
 ]
 
 const environment = (path: string): Record<string, string> => ({
@@ -59,7 +62,10 @@ const environment = (path: string): Record<string, string> => ({
   GIT_TERMINAL_PROMPT: "0"
 })
 
-const gather = (stream: Stream.Stream<Uint8Array, PlatformError.PlatformError>, onChunk: (chunk: Uint8Array) => boolean) =>
+const gather = (
+  stream: Stream.Stream<Uint8Array, PlatformError.PlatformError>,
+  onChunk: (chunk: Uint8Array) => boolean
+) =>
   Stream.runForEach(stream, (chunk) =>
     onChunk(chunk)
       ? Effect.void
@@ -72,51 +78,50 @@ const spawnFailure = (error: PlatformError.PlatformError): GitError =>
     : new GitError({ reason: "failed", message: `git could not be run: ${error.message}`, cause: error })
 
 /** Runs git to its end. A non-zero exit is a value. */
-export const runGit = Effect.fnUntraced(
-  function* (command: GitCommand) {
-    const host = yield* HostEnvironment
-    const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
-    const handle = yield* spawner
-      .spawn(
-        ChildProcess.make("git", [...safe, ...command.args], {
-          cwd: command.cwd,
-          env: { ...environment(absolutePath(host)), ...command.env },
-          stdin: command.stdin === undefined ? "ignore" : Stream.succeed(command.stdin),
-          forceKillAfter: "500 millis"
-        })
-      )
-      .pipe(Effect.mapError(spawnFailure))
-    const limit = command.max_output_bytes ?? defaultMaxOutput
-    const stdout: Array<Uint8Array> = []
-    let size = 0
-    let stderr: Buffer = Buffer.alloc(0)
-    const [exit_code] = yield* Effect.all(
-      [
-        handle.exitCode,
-        gather(handle.stdout, (chunk) => {
-          stdout.push(chunk)
-          size += chunk.length
-          return size <= limit
-        }),
-        gather(handle.stderr, (chunk) => {
-          stderr = Buffer.concat([stderr, chunk]).subarray(-8192)
-          return true
-        })
-      ],
-      { concurrency: "unbounded" }
-    ).pipe(
-      Effect.catchTag("PlatformError", (error) => Effect.fail(spawnFailure(error))),
-      Effect.timeoutOrElse({
-        duration: command.timeout_ms ?? defaultTimeout,
-        orElse: () =>
-          Effect.fail(new GitError({ reason: "failed", message: `git ${command.args[0] ?? ""} did not end in time` }))
+export const runGit = Effect.fnUntraced(function* (command: GitCommand) {
+  const host = yield* HostEnvironment
+  const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
+  const handle = yield* spawner
+    .spawn(
+      ChildProcess.make("git", [...safe, ...command.args], {
+        cwd: command.cwd,
+        env: { ...environment(absolutePath(host)), ...command.env },
+        stdin: command.stdin === undefined ? "ignore" : Stream.succeed(command.stdin),
+        forceKillAfter: "500 millis"
       })
     )
-    const output: GitOutput = { exit_code, stdout: Buffer.concat(stdout), stderr: stderr.toString("utf8") }
-    return output
-  },
-  Effect.scoped
-)
+    .pipe(Effect.mapError(spawnFailure))
+  const limit = command.max_output_bytes ?? defaultMaxOutput
+  const stdout: Array<Uint8Array> = []
+  let size = 0
+  let stderr: Buffer = Buffer.alloc(0)
+  const [exit_code] = yield* Effect.all(
+    [
+      handle.exitCode,
+      gather(handle.stdout, (chunk) => {
+        stdout.push(chunk)
+        size += chunk.length
+        return size <= limit
+      }),
+      gather(handle.stderr, (chunk) => {
+        stderr = Buffer.concat([stderr, chunk]).subarray(-8192)
+        return true
+      })
+    ],
+    { concurrency: "unbounded" }
+  ).pipe(
+    Effect.catchTag("PlatformError", (error) => Effect.fail(spawnFailure(error))),
+    Effect.timeoutOrElse({
+      duration: command.timeout_ms ?? defaultTimeout,
+      orElse: () =>
+        Effect.fail(
+          new GitError({ reason: "failed", message: `git ${command.args[0] ?? ""} did not end in time` })
+        )
+    })
+  )
+  const output: GitOutput = { exit_code, stdout: Buffer.concat(stdout), stderr: stderr.toString("utf8") }
+  return output
+}, Effect.scoped)
 
 /** The last line of git's complaint, without its "fatal:". */
 export const complaint = (output: GitOutput): string =>

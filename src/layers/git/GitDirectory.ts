@@ -17,26 +17,29 @@ const refuse = (message: string, cause?: unknown) =>
   new GitError({ reason: "failed", message, ...(cause === undefined ? {} : { cause }) })
 
 /** The git directory of a work tree: `.git`, or what a `.git` file points at. */
-export const locateGit = Effect.fnUntraced(function* (root: string) {
-  const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
-  const dotGit = path.join(root, ".git")
-  const pointer = (yield* fs.stat(dotGit)).type === "Directory" ? null : yield* fs.readFileString(dotGit)
-  const target = pointer === null ? dotGit : /^gitdir: (.+)$/m.exec(pointer)?.[1]
-  if (target === undefined) return yield* refuse(`${dotGit} does not name a git directory`)
-  const git_dir = yield* fs.realPath(path.resolve(root, target.trimEnd()))
-  const common = yield* fs
-    .readFileString(path.join(git_dir, "commondir"))
-    .pipe(Effect.catchTag("PlatformError", () => Effect.succeed(".")))
-  const common_dir = yield* fs.realPath(path.resolve(git_dir, common.trimEnd()))
-  const location: GitLocation = { git_dir, common_dir }
-  return location
-}, (effect, root) =>
-  effect.pipe(
-    Effect.catchTag("PlatformError", (error) =>
-      Effect.fail(refuse(`${root} has no readable git directory: ${error.message}`, error))
+export const locateGit = Effect.fnUntraced(
+  function* (root: string) {
+    const fs = yield* FileSystem.FileSystem
+    const path = yield* Path.Path
+    const dotGit = path.join(root, ".git")
+    const pointer = (yield* fs.stat(dotGit)).type === "Directory" ? null : yield* fs.readFileString(dotGit)
+    const target = pointer === null ? dotGit : /^gitdir: (.+)$/m.exec(pointer)?.[1]
+    if (target === undefined) return yield* refuse(`${dotGit} does not name a git directory`)
+    const git_dir = yield* fs.realPath(path.resolve(root, target.trimEnd()))
+    const common = yield* fs
+      .readFileString(path.join(git_dir, "commondir"))
+      .pipe(Effect.catchTag("PlatformError", () => Effect.succeed(".")))
+    const common_dir = yield* fs.realPath(path.resolve(git_dir, common.trimEnd()))
+    const location: GitLocation = { git_dir, common_dir }
+    return location
+  },
+  (effect, root) =>
+    effect.pipe(
+      Effect.catchTag("PlatformError", (error) =>
+        Effect.fail(refuse(`${root} has no readable git directory: ${error.message}`, error))
+      )
     )
-  ))
+)
 
 /** The object stores of a repository: its own and the ones that it borrows from, nearest first. */
 const objectStores = Effect.fnUntraced(function* (common_dir: string) {
@@ -95,6 +98,8 @@ const configOf = (options: NewGitDirectory): string =>
     "\tignorecase = false",
     "\tautocrlf = false",
     "\tlogallrefupdates = false",
+    // A journal cites the trees: they must outlive a power loss when it does.
+    ...(options.bare ? ["\tfsync = loose-object", "\tfsyncMethod = batch"] : []),
     "[gc]",
     "\tauto = 0",
     ...(options.commit.length === 64 ? ["[extensions]", "\tobjectformat = sha256"] : []),
@@ -115,7 +120,15 @@ export const makeGitDirectory = Effect.fnUntraced(function* (options: NewGitDire
   yield* fs.makeDirectory(options.at, { recursive: true, mode: 0o700 })
   const head = options.branch ?? "refs/looplane/base"
   yield* Effect.forEach(
-    ["objects/info", "objects/pack", "info", "refs/heads", "refs/tags", "refs/looplane/trees", path.dirname(head)],
+    [
+      "objects/info",
+      "objects/pack",
+      "info",
+      "refs/heads",
+      "refs/tags",
+      "refs/looplane/trees",
+      path.dirname(head)
+    ],
     (directory) => fs.makeDirectory(path.join(options.at, directory), { recursive: true, mode: 0o700 }),
     { concurrency: "unbounded", discard: true }
   )
@@ -139,11 +152,14 @@ export const headOf = Effect.fnUntraced(function* (location: GitLocation) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const absent = (_: PlatformError.PlatformError) => Effect.succeed("")
-  const head = yield* fs.readFileString(path.join(location.git_dir, "HEAD")).pipe(Effect.catchTag("PlatformError", absent))
+  const head = yield* fs
+    .readFileString(path.join(location.git_dir, "HEAD"))
+    .pipe(Effect.catchTag("PlatformError", absent))
   const shallow = yield* fs
     .readFileString(path.join(location.common_dir, "shallow"))
     .pipe(Effect.catchTag("PlatformError", absent))
-  const branch = /^ref: (refs\/heads\/[A-Za-z0-9_-][A-Za-z0-9._-]*(?:\/[A-Za-z0-9_-][A-Za-z0-9._-]*)*)\s*$/.exec(head)?.[1]
+  const branch =
+    /^ref: (refs\/heads\/[A-Za-z0-9_-][A-Za-z0-9._-]*(?:\/[A-Za-z0-9_-][A-Za-z0-9._-]*)*)\s*$/.exec(head)?.[1]
   return {
     branch: branch === undefined || branch.endsWith(".lock") || branch.includes("..") ? null : branch,
     shallow: shallow === "" ? null : shallow

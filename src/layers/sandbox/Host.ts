@@ -2,7 +2,7 @@
  * Commands on the host itself. Nothing is contained: only the environment is scrubbed, the output bounded, and whatever
  * a command leaves running ended.
  */
-import { Clock, Effect, Fiber, Layer, Option, type PlatformError, Random, Stream } from "effect"
+import { Context, Clock, Effect, Fiber, Layer, Option, type PlatformError, Random, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { constants } from "node:os"
 import { Sandbox, type SandboxCommand, SandboxError, type SandboxResult } from "../../services/Sandbox.ts"
@@ -17,15 +17,19 @@ const drainGrace = "250 millis"
 const refuse = (reason: SandboxError["reason"], message: string, cause: PlatformError.PlatformError) =>
   new SandboxError({ reason, message, cause })
 
-const notStarted = (command: SandboxCommand) => (error: PlatformError.PlatformError): SandboxError => {
-  const name = JSON.stringify(command.argv[0])
-  const code = errnoOf(error)
-  if (error.reason.module === "FileSystem") return refuse("failed", `${command.cwd} is not there to run in`, error)
-  if (code === "ENOENT") return refuse("not_found", `${name} was not found on PATH, or names an interpreter that was not`, error)
-  return code === "EACCES" || code === "EPERM" || code === "ENOEXEC"
-    ? refuse("not_executable", `${name} cannot be executed`, error)
-    : refuse("failed", `${name} cannot be started: ${error.message}`, error)
-}
+const notStarted =
+  (command: SandboxCommand) =>
+  (error: PlatformError.PlatformError): SandboxError => {
+    const name = JSON.stringify(command.argv[0])
+    const code = errnoOf(error)
+    if (error.reason.module === "FileSystem")
+      return refuse("failed", `${command.cwd} is not there to run in`, error)
+    if (code === "ENOENT")
+      return refuse("not_found", `${name} was not found on PATH, or names an interpreter that was not`, error)
+    return code === "EACCES" || code === "EPERM" || code === "ENOEXEC"
+      ? refuse("not_executable", `${name} cannot be executed`, error)
+      : refuse("failed", `${name} cannot be started: ${error.message}`, error)
+  }
 
 const signalNumbers: Readonly<Record<string, number>> = constants.signals
 
@@ -65,7 +69,8 @@ const run = Effect.fn("Sandbox.run")(function* (command: SandboxCommand) {
     Effect.timeoutOption(command.timeout_ms)
   )
   const timed_out = Option.isNone(ended)
-  if (timed_out) yield* handle.kill({ killSignal: "SIGTERM", forceKillAfter: "500 millis" }).pipe(Effect.ignore)
+  if (timed_out)
+    yield* handle.kill({ killSignal: "SIGTERM", forceKillAfter: "500 millis" }).pipe(Effect.ignore)
   // A grandchild may hold the pipe for ever: the command has ended, and closing the scope ends what is left of it.
   yield* Fiber.await(reader).pipe(Effect.timeoutOption(drainGrace))
   const result: SandboxResult = {
@@ -82,7 +87,10 @@ const run = Effect.fn("Sandbox.run")(function* (command: SandboxCommand) {
 export const layerHost: Layer.Layer<Sandbox, never, ChildProcessSpawner.ChildProcessSpawner> = Layer.effect(
   Sandbox,
   Effect.gen(function* () {
-    const services = yield* Effect.context<ChildProcessSpawner.ChildProcessSpawner>()
+    const services = yield* Effect.map(
+      Effect.context<ChildProcessSpawner.ChildProcessSpawner>(),
+      Context.pick(ChildProcessSpawner.ChildProcessSpawner)
+    )
     return Sandbox.of({ kind: "host", run: (command) => Effect.provideContext(run(command), services) })
   })
 )

@@ -10,7 +10,8 @@ import { errnoOf, onDisk, refused } from "./Failure.ts"
 
 const maxLinks = 40
 
-const leadsOut = (path: string) => refused(`${quotePath(path)} leads out of the workspace through a symbolic link`)
+const leadsOut = (path: string) =>
+  refused(`${quotePath(path)} leads out of the workspace through a symbolic link`)
 
 /** Where an absolute link target lies below the root; undefined when it does not. */
 const below = Effect.fnUntraced(function* (root: string, target: string) {
@@ -79,30 +80,29 @@ export const resolveInside = Effect.fnUntraced(function* (root: string, path: st
 })
 
 /** Reads a regular file that must not have been exchanged for a link since it was looked at. */
-const readFile = Effect.fnUntraced(
-  function* (at: string, path: string, max_bytes: number) {
-    const fs = yield* FileSystem.FileSystem
-    const file = yield* fs.open(at, { flag: "r", noFollow: true })
-    const tooLarge = new WorkspaceError({
-      reason: "too_large",
-      message: `${quotePath(path)} is larger than ${max_bytes} bytes`
-    })
-    const expected = Number((yield* file.stat).size)
-    if (expected > max_bytes) return yield* tooLarge
-    const chunks: Array<Uint8Array> = []
-    let size = 0
-    for (;;) {
-      const chunk = Option.getOrUndefined(yield* file.readAlloc(Math.max(1, Math.min(256 * 1024, expected - size + 1))))
-      if (chunk === undefined) break
-      chunks.push(chunk)
-      size += chunk.length
-      if (size > max_bytes) return yield* tooLarge
-    }
-    const only = chunks[0]
-    return chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks)
-  },
-  Effect.scoped
-)
+const readFile = Effect.fnUntraced(function* (at: string, path: string, max_bytes: number) {
+  const fs = yield* FileSystem.FileSystem
+  const file = yield* fs.open(at, { flag: "r", noFollow: true })
+  const tooLarge = new WorkspaceError({
+    reason: "too_large",
+    message: `${quotePath(path)} is larger than ${max_bytes} bytes`
+  })
+  const expected = Number((yield* file.stat).size)
+  if (expected > max_bytes) return yield* tooLarge
+  const chunks: Array<Uint8Array> = []
+  let size = 0
+  for (;;) {
+    const chunk = Option.getOrUndefined(
+      yield* file.readAlloc(Math.max(1, Math.min(256 * 1024, expected - size + 1)))
+    )
+    if (chunk === undefined) break
+    chunks.push(chunk)
+    size += chunk.length
+    if (size > max_bytes) return yield* tooLarge
+  }
+  const only = chunks[0]
+  return chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks)
+}, Effect.scoped)
 
 /** What the disk says of a path, a final symlink not followed; undefined when nothing is there. */
 export const infoAt = Effect.fnUntraced(function* (at: string) {
@@ -116,20 +116,23 @@ export const infoAt = Effect.fnUntraced(function* (at: string) {
 })
 
 /** What stands at a path that `resolveInside` gave, a final symlink not followed; undefined when nothing does. */
-export const nodeAt = Effect.fnUntraced(function* (root: string, path: string, max_bytes: number) {
-  const fs = yield* FileSystem.FileSystem
-  const at = (yield* Path.Path).join(root, path)
-  const info = yield* infoAt(at)
-  if (info === undefined) return undefined
-  if (info.type === "SymbolicLink") {
-    return { _tag: "Symlink", target: yield* fs.readLink(at) } satisfies FileNode
-  }
-  if (info.type === "Directory") return { _tag: "Directory" } satisfies FileNode
-  if (info.type !== "File") return { _tag: "Special" } satisfies FileNode
-  const bytes = yield* readFile(at, path, max_bytes)
-  return { _tag: "File", bytes, executable: (info.mode & 0o100) !== 0 } satisfies FileNode
-}, (effect, _root, path) =>
-  effect.pipe(
-    Effect.catchTag("PlatformError", (error) => Effect.fail(onDisk(quotePath(path))(error))),
-    Effect.map((node): FileNode | undefined => node)
-  ))
+export const nodeAt = Effect.fnUntraced(
+  function* (root: string, path: string, max_bytes: number) {
+    const fs = yield* FileSystem.FileSystem
+    const at = (yield* Path.Path).join(root, path)
+    const info = yield* infoAt(at)
+    if (info === undefined) return undefined
+    if (info.type === "SymbolicLink") {
+      return { _tag: "Symlink", target: yield* fs.readLink(at) } satisfies FileNode
+    }
+    if (info.type === "Directory") return { _tag: "Directory" } satisfies FileNode
+    if (info.type !== "File") return { _tag: "Special" } satisfies FileNode
+    const bytes = yield* readFile(at, path, max_bytes)
+    return { _tag: "File", bytes, executable: (info.mode & 0o100) !== 0 } satisfies FileNode
+  },
+  (effect, _root, path) =>
+    effect.pipe(
+      Effect.catchTag("PlatformError", (error) => Effect.fail(onDisk(quotePath(path))(error))),
+      Effect.map((node): FileNode | undefined => node)
+    )
+)

@@ -34,7 +34,11 @@ const copyFlat = Effect.fnUntraced(function* (sources: ReadonlyArray<string>, in
     { concurrency: "unbounded" }
   )
   const files = listed.flatMap(({ entries, source }) =>
-    entries.map((entry) => ({ type: entry.type, from: path.join(source, entry.name), to: path.join(into, path.basename(source), entry.name) }))
+    entries.map((entry) => ({
+      type: entry.type,
+      from: path.join(source, entry.name),
+      to: path.join(into, path.basename(source), entry.name)
+    }))
   )
   if (files.length > 8 * few || files.some((file) => file.type !== "File")) return false
   yield* Effect.forEach(
@@ -68,12 +72,13 @@ export const copyTrees = Effect.fnUntraced(function* (sources: ReadonlyArray<str
   const path = yield* Path.Path
   yield* fs.makeDirectory(into, { recursive: true })
   if (sources.length <= few && (yield* copyFlat(sources, into))) return
-  const exit = yield* copyProgram(sources, into).pipe(Effect.catchTag("PlatformError", () => Effect.succeed(1)))
+  const exit = yield* copyProgram(sources, into).pipe(
+    Effect.catchTag("PlatformError", () => Effect.succeed(1))
+  )
   if (exit === 0) return
   // No such program, or one that does not know the flags: slower, and the same result.
-  yield* Effect.forEach(
-    sources,
-    (source) => copySlowly(source, path.join(into, path.basename(source))),
-    { concurrency: 2, discard: true }
-  )
+  yield* Effect.forEach(sources, (source) => copySlowly(source, path.join(into, path.basename(source))), {
+    concurrency: 2,
+    discard: true
+  })
 })

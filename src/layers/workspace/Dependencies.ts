@@ -27,10 +27,18 @@ export interface DependencyLayer {
 }
 
 /** A lock file's path and the id of its bytes, as one line. */
-const lockLines = (entries: ReadonlyArray<TreeEntry>, directories: ReadonlyArray<string>): ReadonlyArray<string> => {
+const lockLines = (
+  entries: ReadonlyArray<TreeEntry>,
+  directories: ReadonlyArray<string>
+): ReadonlyArray<string> => {
   const names = locksFor(directories)
   return entries
-    .filter((entry) => isLockFile(entry.path) && names.has(entry.path.slice(entry.path.lastIndexOf("/") + 1)))
+    .filter(
+      (entry) =>
+        entry.mode !== "040000" &&
+        isLockFile(entry.path) &&
+        names.has(entry.path.slice(entry.path.lastIndexOf("/") + 1))
+    )
     .map((entry) => `${entry.id} ${entry.path}`)
 }
 
@@ -54,7 +62,8 @@ const isDirectory = Effect.fnUntraced(function* (at: string) {
   )
 })
 
-const withoutCarriageReturns = (bytes: Uint8Array): string => Buffer.from(bytes).toString("latin1").replaceAll("\r\n", "\n")
+const withoutCarriageReturns = (bytes: Uint8Array): string =>
+  Buffer.from(bytes).toString("latin1").replaceAll("\r\n", "\n")
 
 /** The lock files at base that speak for the directories: their digest, and the first that the checkout has otherwise. */
 const compareLocks = Effect.fnUntraced(function* (
@@ -67,7 +76,9 @@ const compareLocks = Effect.fnUntraced(function* (
   const path = yield* Path.Path
   const locks = lockLines(entries, directories)
   if (locks.length === 0) return { lock_digest: null, differing: null }
-  const names = locks.map((line) => textOf(line.slice(line.indexOf(" ") + 1))).filter((name) => name !== undefined)
+  const names = locks
+    .map((line) => textOf(line.slice(line.indexOf(" ") + 1)))
+    .filter((name) => name !== undefined)
   const hash = createHash("sha256")
   let differing: string | null = null
   for (const name of names.toSorted()) {
@@ -75,7 +86,8 @@ const compareLocks = Effect.fnUntraced(function* (
     const atBase = yield* read(path.join(workspace, name))
     const atSource = yield* read(path.join(source, name))
     hash.update(`${name}\0${atBase.length}\0`).update(atBase)
-    if (differing === null && withoutCarriageReturns(atBase) !== withoutCarriageReturns(atSource)) differing = name
+    if (differing === null && withoutCarriageReturns(atBase) !== withoutCarriageReturns(atSource))
+      differing = name
   }
   return { lock_digest: Digest.make(hash.digest("hex")), differing }
 })
@@ -85,7 +97,8 @@ const namedDirectories = Effect.fnUntraced(function* (named: string) {
   const path = yield* Path.Path
   if (!(yield* isDirectory(named))) return yield* failed(`--deps ${named} is not a directory`)
   const names = dependencyTable.map((row) => row.name)
-  if (names.includes(path.basename(named))) return { origin: path.dirname(named), directories: [path.basename(named)] }
+  if (names.includes(path.basename(named)))
+    return { origin: path.dirname(named), directories: [path.basename(named)] }
   const directories = yield* Effect.filter(names, (name) => isDirectory(path.join(named, name)))
   return { origin: named, directories }
 })
@@ -165,7 +178,9 @@ export const provideDependencies = Effect.fnUntraced(function* (
         return yield* relocate(to, { from: layer.installed_at, to: root, pointers: layer.pointers })
       }),
     { concurrency: 2 }
-  ).pipe(Effect.catchTag("PlatformError", (cause) => Effect.fail(failed("dependencies cannot be copied", cause))))
+  ).pipe(
+    Effect.catchTag("PlatformError", (cause) => Effect.fail(failed("dependencies cannot be copied", cause)))
+  )
   return reasons.find((reason) => reason !== null) ?? null
 })
 
@@ -173,7 +188,11 @@ export const provideDependencies = Effect.fnUntraced(function* (
  * The layer after set-up ran: every dependency directory that the workspace has now, put aside before an agent can touch
  * it.
  */
-export const captureDependencies = Effect.fnUntraced(function* (before: DependencyLayer, workspace: Store, aside: string) {
+export const captureDependencies = Effect.fnUntraced(function* (
+  before: DependencyLayer,
+  workspace: Store,
+  aside: string
+) {
   const path = yield* Path.Path
   const directories = dependencyDirectories((yield* ignored(workspace)).map(displayName))
   const files = before.copied.filter((name) => !dependencyDirectories([`${name}/`]).includes(name))
@@ -182,7 +201,11 @@ export const captureDependencies = Effect.fnUntraced(function* (before: Dependen
     copied,
     (name) => copyTrees([path.join(workspace.work_tree, name)], path.dirname(path.join(aside, name))),
     { concurrency: 2, discard: true }
-  ).pipe(Effect.catchTag("PlatformError", (cause) => Effect.fail(failed("the set-up's outputs cannot be kept", cause))))
+  ).pipe(
+    Effect.catchTag("PlatformError", (cause) =>
+      Effect.fail(failed("the set-up's outputs cannot be kept", cause))
+    )
+  )
   const layer: DependencyLayer = {
     ...before,
     copied,

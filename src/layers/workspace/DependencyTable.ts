@@ -12,7 +12,14 @@ export interface DependencyRow {
 export const dependencyTable: ReadonlyArray<DependencyRow> = [
   {
     name: "node_modules",
-    locks: ["package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "yarn.lock", "bun.lock", "bun.lockb"]
+    locks: [
+      "package-lock.json",
+      "npm-shrinkwrap.json",
+      "pnpm-lock.yaml",
+      "yarn.lock",
+      "bun.lock",
+      "bun.lockb"
+    ]
   },
   { name: ".venv", locks: ["uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "requirements.txt"] },
   { name: "venv", locks: ["uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "requirements.txt"] },
@@ -35,5 +42,8 @@ export const locksFor = (directories: ReadonlyArray<string>): ReadonlySet<string
 /** The outermost dependency directories among ignored paths; those end in "/" when they are directories. */
 export const dependencyDirectories = (ignored: ReadonlyArray<string>): ReadonlyArray<string> => {
   const names = new Set(dependencyTable.map((row) => row.name))
-  return ignored.filter((path) => path.endsWith("/")).map((path) => path.slice(0, -1)).filter((path) => names.has(lastSegment(path)))
+  return ignored
+    .filter((path) => path.endsWith("/"))
+    .map((path) => path.slice(0, -1))
+    .filter((path) => names.has(lastSegment(path)))
 }

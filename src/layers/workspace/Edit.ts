@@ -6,10 +6,13 @@ import { Effect, FileSystem, Path, Ref } from "effect"
 import type { FileChange } from "../../domain/patch/FileSet.ts"
 import { quotePath } from "../../domain/WorkspacePath.ts"
 import { WorkspaceError } from "../../services/Workspace.ts"
+import { nameOf } from "../git/GitBinary.ts"
 import { infoAt, resolveInside } from "./Contained.ts"
 import { errnoOf, failed, onDisk, refused } from "./Failure.ts"
+import type { PathChange } from "./TreeMap.ts"
 
 interface Step {
+  readonly change: FileChange
   /** Relative to the root, free of symlinks. */
   readonly path: string
   readonly at: string
@@ -30,7 +33,12 @@ const modeFor = (mode: number, executable: boolean): number => {
 }
 
 /** Looks at the path of a change and puts its new bytes aside. Touches nothing in the workspace. */
-const prepare = Effect.fnUntraced(function* (root: string, staging: string, change: FileChange, index: number) {
+const prepare = Effect.fnUntraced(function* (
+  root: string,
+  staging: string,
+  change: FileChange,
+  index: number
+) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const path = yield* resolveInside(root, change.path, change._tag === "Write")
@@ -40,7 +48,8 @@ const prepare = Effect.fnUntraced(function* (root: string, staging: string, chan
   const info = yield* infoAt(at).pipe(complain)
   const saved = paths.join(staging, `${index}.old`)
   if (change._tag === "Delete") {
-    if (info?.type === "File" || info?.type === "SymbolicLink") return { path, at, staged: null, saved } satisfies Step
+    if (info?.type === "File" || info?.type === "SymbolicLink")
+      return { change, path, at, staged: null, saved } satisfies Step
     return yield* new WorkspaceError({
       reason: info === undefined ? "not_found" : "not_a_file",
       message: `${quotePath(change.path)} ${info === undefined ? "does not exist" : "is not a file"}`
@@ -56,9 +65,9 @@ const prepare = Effect.fnUntraced(function* (root: string, staging: string, chan
   const mode = change.executable ? 0o777 : 0o666
   yield* fs.writeFile(staged, change.bytes, { flag: "wx", mode }).pipe(complain)
   // A directory may be on its way out with the files in it: that is known when its turn comes.
-  if (info?.type !== "File") return { path, at, staged, saved: null } satisfies Step
+  if (info?.type !== "File") return { change, path, at, staged, saved: null } satisfies Step
   yield* fs.chmod(staged, modeFor(info.mode, change.executable)).pipe(complain)
-  return { path, at, staged, saved } satisfies Step
+  return { change, path, at, staged, saved } satisfies Step
 })
 
 /** Makes the missing directories above a path, each recorded for the way back. */
@@ -126,7 +135,7 @@ export const applyChanges = Effect.fnUntraced(function* <A, E, R>(
   root: string,
   staging: string,
   changes: ReadonlyArray<FileChange>,
-  record: (paths: ReadonlyArray<string>) => Effect.Effect<A, E, R>
+  record: (changes: ReadonlyArray<PathChange>) => Effect.Effect<A, E, R>
 ) {
   const fs = yield* FileSystem.FileSystem
   const place = yield* fs
@@ -135,10 +144,15 @@ export const applyChanges = Effect.fnUntraced(function* <A, E, R>(
   const steps = yield* Effect.forEach(changes, (change, index) => prepare(root, place, change, index))
   const twice = steps.find((step, index) => steps.findIndex((other) => other.path === step.path) !== index)
   if (twice !== undefined) return yield* refused(`${quotePath(twice.path)} is changed twice by one edit`)
-  const deletionsFirst = [...steps.filter((step) => step.staged === null), ...steps.filter((step) => step.staged !== null)]
+  const deletionsFirst = [
+    ...steps.filter((step) => step.staged === null),
+    ...steps.filter((step) => step.staged !== null)
+  ]
   const done = yield* Ref.make<ReadonlyArray<Effect.Effect<unknown, never, FileSystem.FileSystem>>>([])
   const undo: Undo = (action) => Ref.update(done, (actions) => [action, ...actions])
-  const rollback = Effect.flatMap(Ref.get(done), (actions) => Effect.forEach(actions, (action) => action, { discard: true }))
+  const rollback = Effect.flatMap(Ref.get(done), (actions) =>
+    Effect.forEach(actions, (action) => action, { discard: true })
+  )
   return yield* Effect.uninterruptible(
     Effect.forEach(
       deletionsFirst,
@@ -147,6 +161,16 @@ export const applyChanges = Effect.fnUntraced(function* <A, E, R>(
           Effect.catchTag("PlatformError", (error) => Effect.fail(onDisk(quotePath(step.path))(error)))
         ),
       { discard: true }
-    ).pipe(Effect.andThen(record(steps.map((step) => step.path))), Effect.onError(() => rollback))
+    ).pipe(
+      Effect.andThen(
+        record(
+          deletionsFirst.map(({ change, path }) => ({
+            path: nameOf(path),
+            file: change._tag === "Write" ? { bytes: change.bytes, executable: change.executable } : null
+          }))
+        )
+      ),
+      Effect.onError(() => rollback)
+    )
   )
 }, Effect.scoped)

@@ -59,4 +59,5 @@ export const failed = (message: string, cause?: GitError | PlatformError.Platfor
     ...(cause === undefined ? {} : { cause })
   })
 
-export const refused = (message: string): WorkspaceError => new WorkspaceError({ reason: "refused_path", message })
+export const refused = (message: string): WorkspaceError =>
+  new WorkspaceError({ reason: "refused_path", message })

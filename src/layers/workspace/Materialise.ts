@@ -32,48 +32,59 @@ const directoriesOf = (paths: ReadonlyArray<string>): ReadonlySet<string> => {
 const written = Effect.fnUntraced(function* (store: Store, provided: ReadonlySet<string>) {
   const [changed, hidden] = yield* Effect.all([differences(store), ignored(store)], { concurrency: 2 })
   const known = (name: string) => provided.has(name.endsWith("/") ? name.slice(0, -1) : name)
-  const names = [...changed.paths, ...changed.nested, ...hidden].map(displayName).filter((name) => !known(name))
+  const names = [...changed.paths, ...changed.nested, ...hidden]
+    .map(displayName)
+    .filter((name) => !known(name))
   return [...new Set(names)].toSorted(byBytes).slice(0, maxWrote)
 })
 
-export const materialise = Effect.fnUntraced(function* (opened: Opened, tree: TreeId) {
-  const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
-  const { layer, store } = opened
-  const root = yield* Effect.acquireRelease(
-    fs.makeTempDirectory({ directory: opened.directory, prefix: "verify-" }),
-    removeTree
-  )
-  const label = path.basename(root)
-  const place: Store = { ...store, work_tree: root, index: path.join(store.git_dir, `${label}.index`) }
-  yield* Effect.addFinalizer(() => fs.remove(place.index, { force: true }).pipe(Effect.ignore))
-  const [entries] = yield* Effect.all([entriesOf(store.git_dir, tree), makeThrowAway(root, opened.identity)], {
-    concurrency: 2
-  })
-  const directories = directoriesOf(entries.map((entry) => displayName(entry.path)))
-  const lock = opened.any_locks ? null : differingLock(layer, opened.entries, entries)
-  // Dependencies first: whatever the tree holds inside of their directories has the last word.
-  const distrust =
-    lock === null
-      ? yield* provideDependencies(layer, root, (directory) => directories.has(directory))
-      : `the patch changes ${lock}: the dependencies at hand are those of the base`
-  yield* checkout(place, tree)
-  yield* finishThrowAway(root, place.index)
-  yield* checkoutSubmodules(opened.submodules, root, label)
-  const provided = new Set(lock === null ? layer.copied : [])
-  const fresh: FreshPlace = {
-    root,
-    distrust,
-    wrote: written(place, provided).pipe(
-      Effect.mapError((cause) => failed("what the check wrote cannot be listed", cause)),
-      Effect.provideContext(opened.services)
+export const materialise = Effect.fnUntraced(
+  function* (opened: Opened, tree: TreeId) {
+    const fs = yield* FileSystem.FileSystem
+    const path = yield* Path.Path
+    const { layer, store } = opened
+    const root = yield* Effect.acquireRelease(
+      fs.makeTempDirectory({ directory: opened.directory, prefix: "verify-" }),
+      removeTree
     )
-  }
-  return fresh
-}, (effect) =>
-  effect.pipe(
-    Effect.catchTags({
-      GitError: (cause) => Effect.fail(failed("a place to check in cannot be made", cause)),
-      PlatformError: (cause) => Effect.fail(failed("a place to check in cannot be made", cause))
-    })
-  ))
+    const label = path.basename(root)
+    const place: Store = { ...store, work_tree: root, index: path.join(store.git_dir, `${label}.index`) }
+    yield* Effect.addFinalizer(() => fs.remove(place.index, { force: true }).pipe(Effect.ignore))
+    const [entries] = yield* Effect.all(
+      [
+        tree === opened.base ? Effect.succeed(opened.entries) : entriesOf(store.git_dir, tree),
+        makeThrowAway(root, opened.identity)
+      ],
+      {
+        concurrency: 2
+      }
+    )
+    const directories = directoriesOf(entries.map((entry) => displayName(entry.path)))
+    const lock = opened.any_locks ? null : differingLock(layer, opened.entries, entries)
+    // Dependencies first: whatever the tree holds inside of their directories has the last word.
+    const distrust =
+      lock === null
+        ? yield* provideDependencies(layer, root, (directory) => directories.has(directory))
+        : `the patch changes ${lock}: the dependencies at hand are those of the base`
+    yield* checkout(place, tree)
+    yield* finishThrowAway(root, place.index)
+    yield* checkoutSubmodules(opened.submodules, root, label)
+    const provided = new Set(lock === null ? layer.copied : [])
+    const fresh: FreshPlace = {
+      root,
+      distrust,
+      wrote: written(place, provided).pipe(
+        Effect.mapError((cause) => failed("what the check wrote cannot be listed", cause)),
+        Effect.provideContext(opened.services)
+      )
+    }
+    return fresh
+  },
+  (effect) =>
+    effect.pipe(
+      Effect.catchTags({
+        GitError: (cause) => Effect.fail(failed("a place to check in cannot be made", cause)),
+        PlatformError: (cause) => Effect.fail(failed("a place to check in cannot be made", cause))
+      })
+    )
+)

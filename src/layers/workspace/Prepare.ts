@@ -4,6 +4,7 @@
 import { Context, Effect, FileSystem, Path } from "effect"
 import { ChildProcessSpawner } from "effect/process"
 import type { EventData } from "../../domain/Event.ts"
+import { TreeId } from "../../domain/Ids.ts"
 import type { Task } from "../../domain/Task.ts"
 import { sourceState, workTreeChanges } from "../git/Dirty.ts"
 import { displayName, git, type Repository, textOf } from "../git/GitBinary.ts"
@@ -15,7 +16,17 @@ import type { Opened, Platform } from "./Opened.ts"
 import { runSetup, taskEnvironment } from "./Setup.ts"
 import { checkoutSubmodules, gatherSubmodules } from "./Submodules.ts"
 import { finishThrowAway, makeThrowAway } from "./ThrowAway.ts"
-import { checkout, entriesOf, ignored, keepTree, type Store, type TreeEntry, treeOf, updateIndex, writeTree } from "./Trees.ts"
+import { rootOf, treeMapOf } from "./TreeMap.ts"
+import {
+  checkout,
+  entriesOf,
+  ignored,
+  keepTree,
+  type Store,
+  type TreeEntry,
+  updateIndex,
+  writeTree
+} from "./Trees.ts"
 
 /** Paths of a dirty source that a result names; more would help nobody. */
 const maxLeftOut = 500
@@ -40,7 +51,11 @@ const workingTree = Effect.fnUntraced(function* (source: Repository, location: G
  * The base's ignore rules as one file. The source's own `info/exclude` counts as the base's: it is where its owner keeps
  * rules, and no agent can reach it. It is read once, now.
  */
-const writeExcludes = Effect.fnUntraced(function* (store: Store, location: GitLocation, entries: ReadonlyArray<TreeEntry>) {
+const writeExcludes = Effect.fnUntraced(function* (
+  store: Store,
+  location: GitLocation,
+  entries: ReadonlyArray<TreeEntry>
+) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const read = (at: string) =>
@@ -49,11 +64,15 @@ const writeExcludes = Effect.fnUntraced(function* (store: Store, location: GitLo
       Effect.catchTag("PlatformError", () => Effect.succeed(""))
     )
   const rules = entries.filter(
-    (entry) => entry.mode.startsWith("100") && (entry.path === ".gitignore" || entry.path.endsWith("/.gitignore"))
+    (entry) =>
+      entry.mode.startsWith("100") && (entry.path === ".gitignore" || entry.path.endsWith("/.gitignore"))
   )
   const [first, ...files] = yield* Effect.all(
     [
-      Effect.map(read(path.join(location.common_dir, "info", "exclude")), (content) => ({ directory: "", content })),
+      Effect.map(read(path.join(location.common_dir, "info", "exclude")), (content) => ({
+        directory: "",
+        content
+      })),
       ...rules.flatMap((entry) => {
         const name = textOf(entry.path)
         if (name === undefined) return []
@@ -101,88 +120,108 @@ const cloneInto = Effect.fnUntraced(function* (task: Task, directory: string, pl
   const path = yield* Path.Path
   yield* fs.makeDirectory(directory, { recursive: true, mode: 0o700 })
   // Making it is the lock: a directory that holds a clone already is another run's.
-  yield* fs.makeDirectory(places.store.git_dir, { mode: 0o700 }).pipe(
-    Effect.mapError((cause) => failed(`${places.store.git_dir} cannot be made`, cause))
-  )
-  yield* Effect.all([fs.makeDirectory(places.store.work_tree, { mode: 0o700 }), fs.makeDirectory(places.staging, { mode: 0o700 })])
+  yield* fs
+    .makeDirectory(places.store.git_dir, { mode: 0o700 })
+    .pipe(Effect.mapError((cause) => failed(`${places.store.git_dir} cannot be made`, cause)))
+  yield* Effect.all([
+    fs.makeDirectory(places.store.work_tree, { mode: 0o700 }),
+    fs.makeDirectory(places.staging, { mode: 0o700 })
+  ])
   const location = yield* locateGit(task.repository)
   const { branch, shallow } = yield* headOf(location)
   const identity = { git_dir: places.store.git_dir, commit: task.base.commit, branch, shallow }
-  yield* makeGitDirectory({ at: places.store.git_dir, commit: task.base.commit, branch: null, bare: true, shallow })
+  yield* makeGitDirectory({
+    at: places.store.git_dir,
+    commit: task.base.commit,
+    branch: null,
+    bare: true,
+    shallow
+  })
   yield* copyObjects(location.common_dir, path.join(places.store.git_dir, "objects"))
   return { identity, location }
 })
 
 /** Everything up to the first tool. */
-export const prepare = Effect.fnUntraced(function* (task: Task, directory: string) {
-  const fs = yield* FileSystem.FileSystem
-  const places = yield* placesOf(task, directory)
-  const { aside, modules, source, store, task_env } = places
-  // Only these: a whole context would carry the scope that it was captured in to whoever uses the workspace later.
-  const services: Context.Context<Platform> = Context.pick(
-    ChildProcessSpawner.ChildProcessSpawner,
-    FileSystem.FileSystem,
-    Path.Path
-  )(yield* Effect.context<Platform>())
-  const { identity, location } = yield* cloneInto(task, directory, places)
-  const { commit, kind } = task.base
-  const standing = kind === "working_tree" ? yield* workingTree(source, location, commit) : null
-  const start = standing?.tree ?? commit
-  const [entries, state, tree] = yield* Effect.all(
-    [
-      entriesOf(store.git_dir, start),
-      standing === null ? sourceState(source, location) : Effect.succeed(standing),
-      treeOf(store.git_dir, start),
-      checkout(store, start),
-      makeThrowAway(store.work_tree, identity)
-    ],
-    { concurrency: "unbounded" }
-  )
-  yield* writeExcludes(store, location, entries)
-  const [planned, submodules] = yield* Effect.all(
-    [
-      planDependencies(task, { ...store, work_tree: task.repository }, store.work_tree, entries, state.ignored),
-      gatherSubmodules(entries, location, store.work_tree, modules),
-      finishThrowAway(store.work_tree, store.index),
-      keepTree(store.git_dir, tree),
-      fs.remove(source.index, { force: true })
-    ],
-    { concurrency: "unbounded" }
-  )
-  yield* checkoutSubmodules(submodules, store.work_tree, "workspace")
-  yield* provideDependencies(planned, store.work_tree, () => true)
-  const setUp = task.setup.length > 0
-  if (setUp) yield* runSetup(task.setup, store.work_tree, yield* taskEnvironment(task_env))
-  const layer = setUp ? yield* captureDependencies(planned, store, aside) : planned
-  const prepared: EventData<"workspace.prepared"> = {
-    base_sha: commit,
-    tree,
-    left_out: state.dirty.slice(0, maxLeftOut).map(displayName),
-    dependencies: {
-      requested: task.dependencies,
-      copied: layer.copied,
-      lock_digest: layer.lock_digest,
-      reason: layer.reason
-    },
-    setup: task.setup.map((argv) => argv.join(" "))
-  }
-  const opened: Opened = {
-    directory,
-    store,
-    identity,
-    base: tree,
-    entries,
-    layer,
-    any_locks: task.dependencies.mode === "copy" || task.dependencies.mode === "path",
-    submodules,
-    ignored_before: new Set(setUp ? yield* ignored(store) : layer.copied.flatMap((name) => [name, `${name}/`])),
-    services
-  }
-  return { opened, prepared, staging: places.staging }
-}, (effect) =>
-  effect.pipe(
-    Effect.catchTags({
-      GitError: (cause) => Effect.fail(failed("the workspace cannot be made", cause)),
-      PlatformError: (cause) => Effect.fail(failed("the workspace cannot be made", cause))
-    })
-  ))
+export const prepare = Effect.fnUntraced(
+  function* (task: Task, directory: string) {
+    const fs = yield* FileSystem.FileSystem
+    const places = yield* placesOf(task, directory)
+    const { aside, modules, source, store, task_env } = places
+    // Only these: a whole context would carry the scope that it was captured in to whoever uses the workspace later.
+    const services: Context.Context<Platform> = Context.pick(
+      ChildProcessSpawner.ChildProcessSpawner,
+      FileSystem.FileSystem,
+      Path.Path
+    )(yield* Effect.context<Platform>())
+    const { identity, location } = yield* cloneInto(task, directory, places)
+    const { commit, kind } = task.base
+    const standing = kind === "working_tree" ? yield* workingTree(source, location, commit) : null
+    const start = standing?.tree ?? commit
+    const [entries, state] = yield* Effect.all(
+      [
+        entriesOf(store.git_dir, start),
+        standing === null ? sourceState(source, location) : Effect.succeed(standing),
+        checkout(store, start),
+        makeThrowAway(store.work_tree, identity)
+      ],
+      { concurrency: "unbounded" }
+    )
+    const tree = TreeId.make(rootOf(treeMapOf(entries, start.length)))
+    yield* writeExcludes(store, location, entries)
+    const [planned, submodules] = yield* Effect.all(
+      [
+        planDependencies(
+          task,
+          { ...store, work_tree: task.repository },
+          store.work_tree,
+          entries,
+          state.ignored
+        ),
+        gatherSubmodules(entries, location, store.work_tree, modules),
+        finishThrowAway(store.work_tree, store.index),
+        keepTree(store.git_dir, tree),
+        fs.remove(source.index, { force: true })
+      ],
+      { concurrency: "unbounded" }
+    )
+    yield* checkoutSubmodules(submodules, store.work_tree, "workspace")
+    yield* provideDependencies(planned, store.work_tree, () => true)
+    const setUp = task.setup.length > 0
+    if (setUp) yield* runSetup(task.setup, store.work_tree, yield* taskEnvironment(task_env))
+    const layer = setUp ? yield* captureDependencies(planned, store, aside) : planned
+    const prepared: EventData<"workspace.prepared"> = {
+      base_sha: commit,
+      tree,
+      left_out: state.dirty.slice(0, maxLeftOut).map(displayName),
+      dependencies: {
+        requested: task.dependencies,
+        copied: layer.copied,
+        lock_digest: layer.lock_digest,
+        reason: layer.reason
+      },
+      setup: task.setup.map((argv) => argv.join(" "))
+    }
+    const opened: Opened = {
+      directory,
+      store,
+      identity,
+      base: tree,
+      entries,
+      layer,
+      any_locks: task.dependencies.mode === "copy" || task.dependencies.mode === "path",
+      submodules,
+      ignored_before: new Set(
+        setUp ? yield* ignored(store) : layer.copied.flatMap((name) => [name, `${name}/`])
+      ),
+      services
+    }
+    return { opened, prepared, staging: places.staging }
+  },
+  (effect) =>
+    effect.pipe(
+      Effect.catchTags({
+        GitError: (cause) => Effect.fail(failed("the workspace cannot be made", cause)),
+        PlatformError: (cause) => Effect.fail(failed("the workspace cannot be made", cause))
+      })
+    )
+)

@@ -31,7 +31,8 @@ const survey = (directory: string) =>
       }
       return { links, files }
     },
-    catch: (cause) => failed(`${directory} cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`)
+    catch: (cause) =>
+      failed(`${directory} cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`)
   })
 
 const nextIsPartOfName = /^[A-Za-z0-9._-]/
@@ -40,7 +41,11 @@ const nextIsPartOfName = /^[A-Za-z0-9._-]/
 const replacePath = (text: string, from: string, to: string): string =>
   text
     .split(from)
-    .reduce((done, part, index) => (index === 0 ? part : `${done}${nextIsPartOfName.test(part) ? from : to}${part}`), "")
+    .reduce(
+      (done, part, index) =>
+        index === 0 ? part : `${done}${nextIsPartOfName.test(part) ? from : to}${part}`,
+      ""
+    )
 
 const maxTextBytes = 1_000_000
 
@@ -96,6 +101,8 @@ const relocateFile = Effect.fnUntraced(function* (file: string, options: Relocat
 export const relocate = Effect.fnUntraced(function* (directory: string, options: Relocation) {
   const found = yield* survey(directory)
   yield* Effect.forEach(found.links, (link) => relocateLink(link, options), { concurrency: 8, discard: true })
-  const reasons = yield* Effect.forEach(found.files, (file) => relocateFile(file, options), { concurrency: 8 })
+  const reasons = yield* Effect.forEach(found.files, (file) => relocateFile(file, options), {
+    concurrency: 8
+  })
   return reasons.find((reason) => reason !== null) ?? null
 })

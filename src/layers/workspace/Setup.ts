@@ -41,8 +41,13 @@ export const runSetup = Effect.fnUntraced(function* (
   for (const argv of commands) {
     const result = yield* sandbox
       .run({ argv, cwd, env: environment, timeout_ms: timeoutMs, max_output_bytes: maxOutputBytes })
-      .pipe(Effect.catchTag("SandboxError", (error) => Effect.fail(unsuccessful(argv, `could not run: ${error.message}`, ""))))
+      .pipe(
+        Effect.catchTag("SandboxError", (error) =>
+          Effect.fail(unsuccessful(argv, `could not run: ${error.message}`, ""))
+        )
+      )
     if (result.timed_out) return yield* unsuccessful(argv, "did not end in 30 minutes", result.output)
-    if (result.exit_code !== 0) return yield* unsuccessful(argv, `failed (exit ${result.exit_code})`, result.output)
+    if (result.exit_code !== 0)
+      return yield* unsuccessful(argv, `failed (exit ${result.exit_code})`, result.output)
   }
 })

@@ -19,9 +19,10 @@ const namesByPath = Effect.fnUntraced(function* (workspace: string) {
   const path = yield* Path.Path
   const file = path.join(workspace, ".gitmodules")
   if (!(yield* fs.exists(file).pipe(Effect.orElseSucceed(() => false)))) return new Map<string, string>()
-  const listed = yield* git({ cwd: workspace, args: ["config", "--no-includes", "-f", file, "-z", "--list"] }).pipe(
-    Effect.orElseSucceed(() => new Uint8Array())
-  )
+  const listed = yield* git({
+    cwd: workspace,
+    args: ["config", "--no-includes", "-f", file, "-z", "--list"]
+  }).pipe(Effect.orElseSucceed(() => new Uint8Array()))
   return new Map(
     splitNul(listed).flatMap((record): ReadonlyArray<readonly [string, string]> => {
       const match = /^submodule\.([\s\S]+)\.path\n([\s\S]+)$/.exec(record)
@@ -62,7 +63,11 @@ export const gatherSubmodules = Effect.fnUntraced(function* (
 })
 
 /** Where a submodule stands in a place. */
-export const submoduleIn = (submodule: Submodule & { readonly git_dir: string }, root: string, label: string): Repository => ({
+export const submoduleIn = (
+  submodule: Submodule & { readonly git_dir: string },
+  root: string,
+  label: string
+): Repository => ({
   git_dir: submodule.git_dir,
   work_tree: `${root}/${submodule.path}`,
   index: `${submodule.git_dir}/${label}.index`

@@ -38,7 +38,16 @@ export const makeThrowAway = Effect.fnUntraced(function* (root: string, identity
     env: { GIT_ALLOW_PROTOCOL: "file" },
     timeout_ms: 1_800_000,
     args: [
-      ...[`--git-dir=${at}`, "-c", "core.bare=true", "fetch", "-q", "--depth=1", "--no-tags", "--no-write-fetch-head"],
+      ...[
+        `--git-dir=${at}`,
+        "-c",
+        "core.bare=true",
+        "fetch",
+        "-q",
+        "--depth=1",
+        "--no-tags",
+        "--no-write-fetch-head"
+      ],
       ...[`file://${identity.git_dir}`, identity.commit]
     ]
   })

@@ -11,7 +11,6 @@ import {
   type GitCommand,
   gitIn,
   joinNul,
-  nameOf,
   type Repository,
   splitNul,
   textOf
@@ -29,13 +28,8 @@ const parallelCheckout = ["-c", "checkout.workers=0", "-c", "checkout.thresholdF
 
 /** Makes the work tree and the index hold exactly the tree, over whatever is in the way. */
 export const checkout = (store: Repository, tree: string) =>
-  Effect.asVoid(gitIn(store, [...parallelCheckout, "read-tree", "--reset", "-u", tree], { timeout_ms: 1_800_000 }))
-
-/** The tree of a commit, which must be there. */
-export const treeOf = (git_dir: string, commit: string) =>
-  Effect.map(
-    git({ cwd: git_dir, args: [`--git-dir=${git_dir}`, "rev-parse", "--verify", "--end-of-options", `${commit}^{tree}`] }),
-    treeId
+  Effect.asVoid(
+    gitIn(store, [...parallelCheckout, "read-tree", "--reset", "-u", tree], { timeout_ms: 1_800_000 })
   )
 
 export interface TreeEntry {
@@ -44,10 +38,10 @@ export interface TreeEntry {
   readonly path: ByteString
 }
 
-/** Every file, symlink and gitlink of a tree. */
+/** Everything in a tree: files, symlinks, gitlinks and the subtrees themselves. */
 export const entriesOf = (git_dir: string, tree: string) =>
   Effect.map(
-    git({ cwd: git_dir, args: [`--git-dir=${git_dir}`, "ls-tree", "-r", "-z", "--full-tree", tree] }),
+    git({ cwd: git_dir, args: [`--git-dir=${git_dir}`, "ls-tree", "-r", "-t", "-z", "--full-tree", tree] }),
     (bytes): ReadonlyArray<TreeEntry> =>
       splitNul(bytes).map((record) => {
         const tab = record.indexOf("\t")
@@ -162,7 +156,9 @@ const specialAmong = Effect.fnUntraced(function* (store: Repository, paths: Read
 export const keepTree = Effect.fnUntraced(function* (git_dir: string, tree: TreeId) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  yield* fs.writeFileString(path.join(git_dir, "refs", "looplane", "trees", tree), `${tree}\n`, { mode: 0o600 })
+  yield* fs.writeFileString(path.join(git_dir, "refs", "looplane", "trees", tree), `${tree}\n`, {
+    mode: 0o600
+  })
 })
 
 /** The tree of the index, kept. */
@@ -179,12 +175,17 @@ export const diffTrees = (git_dir: string, from: string, to: string) => {
       ...options,
       cwd: git_dir,
       args: [
-        ...[`--git-dir=${git_dir}`, "diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color"],
+        ...[
+          `--git-dir=${git_dir}`,
+          "diff-tree",
+          "-r",
+          "--no-renames",
+          "--no-ext-diff",
+          "--no-textconv",
+          "--no-color"
+        ],
         ...["--full-index", "--src-prefix=a/", "--dst-prefix=b/", ...args, from, to, "--"]
       ]
     })
   return Effect.all([run(["-p", "--binary", "-U3"]), run(["--raw", "-z"])], { concurrency: 2 })
 }
-
-/** Paths in text as names in bytes. */
-export const namesOf = (paths: ReadonlyArray<string>): ReadonlyArray<ByteString> => paths.map(nameOf)

@@ -40,11 +40,16 @@ export const unrecorded = Effect.fnUntraced(function* (opened: Opened) {
     Effect.gen(function* () {
       const { git_dir, path } = submodule
       if (git_dir === null) return [`submodule ${path}: left empty, the source has no copy of it`]
-      const inside = { ...submoduleIn({ ...submodule, git_dir }, store.work_tree, "workspace"), excludes: "/dev/null" }
+      const inside = {
+        ...submoduleIn({ ...submodule, git_dir }, store.work_tree, "workspace"),
+        excludes: "/dev/null"
+      }
       const { nested, paths } = yield* differences(inside).pipe(
         Effect.catchTag("GitError", () => Effect.succeed({ nested: [], paths: [] }))
       )
-      return paths.length + nested.length === 0 ? [] : [`submodule ${path}: changes inside of it are not recorded`]
+      return paths.length + nested.length === 0
+        ? []
+        : [`submodule ${path}: changes inside of it are not recorded`]
     })
   )
   return [

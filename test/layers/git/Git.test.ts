@@ -1,6 +1,6 @@
 import { NodeServices } from "@effect/platform-node"
 import { assert, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Result } from "effect"
 import { execFileSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -25,7 +25,12 @@ const repository = (spec: RepoSpec) =>
     (repo) => Effect.sync(() => repo.dispose())
   )
 const git = (cwd: string, ...args: ReadonlyArray<string>) =>
-  execFileSync("git", args, { cwd, env: gitEnvironment(cwd), encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] })
+  execFileSync("git", args, {
+    cwd,
+    env: gitEnvironment(cwd),
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "pipe"]
+  })
 
 const spec: RepoSpec = { files: { "a.txt": "a\n", "sub/dir/b.txt": "b\n" } }
 
@@ -112,11 +117,8 @@ it.live("takes a detached HEAD, a rebase in progress, a linked worktree and a su
     repo.git("checkout", "-q", "-b", "side", first)
     repo.commit({ "a.txt": "side\n" }, "side")
     const side = repo.git("rev-parse", "HEAD")
-    try {
-      repo.git("rebase", "main")
-    } catch {
-      // The conflict is what is wanted.
-    }
+    const rebased = Result.try(() => repo.git("rebase", "main"))
+    assert.isTrue(Result.isFailure(rebased), "the conflict is what is wanted")
     assert.strictEqual((yield* service.source(repo.root)).head, CommitId.make(repo.git("rev-parse", "HEAD")))
     assert.include(yield* service.dirty(repo.root, 10), "a.txt")
     assert.strictEqual(yield* service.resolve(repo.root, "side"), CommitId.make(side))
@@ -129,18 +131,29 @@ it.live("takes a detached HEAD, a rebase in progress, a linked worktree and a su
 it.live("resolves revisions of commits only, and reads files and paths of a commit", () =>
   Effect.gen(function* () {
     const repo = yield* repository({
-      files: { ...spec.files, "link": { symlink: "a.txt" }, "big.txt": "0123456789" },
+      files: { ...spec.files, link: { symlink: "a.txt" }, "big.txt": "0123456789" },
       dirty: { "a.txt": "dirty\n" }
     })
     const service = yield* Git
     const head = CommitId.make(repo.head)
     assert.strictEqual(yield* service.resolve(repo.root, "main~0"), head)
     for (const revision of ["nope", "--help", "", "0".repeat(40), "HEAD:a.txt"]) {
-      assert.strictEqual((yield* Effect.flip(service.resolve(repo.root, revision))).reason, "unknown_commit", revision)
+      assert.strictEqual(
+        (yield* Effect.flip(service.resolve(repo.root, revision))).reason,
+        "unknown_commit",
+        revision
+      )
     }
-    assert.deepStrictEqual(yield* service.paths(repo.root, head), ["a.txt", "big.txt", "link", "sub/dir/b.txt"])
+    assert.deepStrictEqual(yield* service.paths(repo.root, head), [
+      "a.txt",
+      "big.txt",
+      "link",
+      "sub/dir/b.txt"
+    ])
     const read = (path: string) =>
-      Effect.map(service.file(repo.root, head, path, 5), (bytes) => (bytes === null ? null : Buffer.from(bytes).toString()))
+      Effect.map(service.file(repo.root, head, path, 5), (bytes) =>
+        bytes === null ? null : Buffer.from(bytes).toString()
+      )
     assert.strictEqual(yield* read("a.txt"), "a\n")
     for (const path of ["link", "big.txt", "sub", "missing", "*.txt"]) assert.isNull(yield* read(path), path)
   }).pipe(Effect.provide(live))

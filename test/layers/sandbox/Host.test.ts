@@ -2,7 +2,16 @@ import { NodeServices } from "@effect/platform-node"
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Result } from "effect"
 import * as fc from "fast-check"
-import { chmodSync, existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, watch, writeFileSync } from "node:fs"
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  watch,
+  writeFileSync
+} from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { makeBoundedOutput } from "../../../src/layers/sandbox/BoundedOutput.ts"
@@ -44,7 +53,11 @@ it.live("gives output, exit code and duration as they were", () =>
 it.live("returns soon when a grandchild keeps the pipe open, and ends it, even outside of the group", () =>
   Effect.gen(function* () {
     const folder = yield* scratch
-    for (const script of ["sleep 300 & echo done", "exec > >(tee -a x.log) 2>&1; echo done", "setsid sleep 300 >&1 & echo done"]) {
+    for (const script of [
+      "sleep 300 & echo done",
+      "exec > >(tee -a x.log) 2>&1; echo done",
+      "setsid sleep 300 >&1 & echo done"
+    ]) {
       const result = yield* bash(folder, script)
       assert.strictEqual(result.output, "done\n", script)
       assert.strictEqual(result.exit_code, 0)
@@ -126,7 +139,12 @@ it.live("passes nothing of the host's environment that is not named, and what th
         })
       )
     const seen: unknown = JSON.parse(result.output)
-    assert.deepInclude(seen, { HOME: "/task-home", LANG: "C", GIT_CONFIG_GLOBAL: "/dev/null", PYTHONDONTWRITEBYTECODE: "1" })
+    assert.deepInclude(seen, {
+      HOME: "/task-home",
+      LANG: "C",
+      GIT_CONFIG_GLOBAL: "/dev/null",
+      PYTHONDONTWRITEBYTECODE: "1"
+    })
     for (const name of ["NODE_OPTIONS", "LD_PRELOAD", "OPENAI_API_KEY", "GIT_DIR", "SSH_AUTH_SOCK"]) {
       assert.notProperty(seen, name)
     }
@@ -177,12 +195,15 @@ it("bounded output is the whole or head and tail, never more than its bound, nev
       const text = output.render()
       assert.strictEqual(output.total(), whole.length)
       assert.isAtMost(Buffer.byteLength(text), max)
-      const valid = Result.isSuccess(Result.try(() => new TextDecoder("utf-8", { fatal: true }).decode(whole)))
+      const valid = Result.isSuccess(
+        Result.try(() => new TextDecoder("utf-8", { fatal: true }).decode(whole))
+      )
       if (!valid) return
       const plain = new TextDecoder("utf-8", { ignoreBOM: true }).decode(whole)
       if (whole.length <= max) assert.strictEqual(text.replace(/^\ufeff/, ""), plain.replace(/^\ufeff/, ""))
       else {
-        const [, head = "", omitted = "", tail = ""] = /^([\s\S]*)\n\[\.\.\. (\d+) bytes omitted \.\.\.\]\n([\s\S]*)$/.exec(text) ?? []
+        const [, head = "", omitted = "", tail = ""] =
+          /^([\s\S]*)\n\[\.\.\. (\d+) bytes omitted \.\.\.\]\n([\s\S]*)$/.exec(text) ?? []
         assert.isTrue(plain.replace(/^\ufeff/, "").startsWith(head.replace(/^\ufeff/, "")))
         assert.isTrue(plain.endsWith(tail))
         assert.notInclude(text.replaceAll("\ufffd", plain.includes("\ufffd") ? "" : "\ufffd"), "\ufffd")

@@ -13,7 +13,12 @@ import { live, openFor, repository, scratch, taskFor, write } from "./support.ts
 import { Workspaces } from "../../../src/services/Workspace.ts"
 
 const git = (cwd: string, ...args: ReadonlyArray<string>) =>
-  execFileSync("git", args, { cwd, env: gitEnvironment(cwd), encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] }).trim()
+  execFileSync("git", args, {
+    cwd,
+    env: gitEnvironment(cwd),
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "pipe"]
+  }).trim()
 
 it.live("starts from the commit and names what it leaves out", () =>
   Effect.gen(function* () {
@@ -29,7 +34,8 @@ it.live("starts from the commit and names what it leaves out", () =>
     assert.strictEqual(readFileSync(join(workspace.root, "a.txt"), "utf8"), "a\n")
     assert.isFalse(existsSync(join(workspace.root, "c.txt")))
     assertUntouched(before, snapshotTree(repo.root))
-    for (const name of ["git", "workspace", "staging"]) assert.strictEqual(statSync(join(directory, name)).mode & 0o777, 0o700)
+    for (const name of ["git", "workspace", "staging"])
+      assert.strictEqual(statSync(join(directory, name)).mode & 0o777, 0o700)
     assert.notInclude(readFileSync(join(directory, "git/config"), "utf8"), repo.root)
   }).pipe(Effect.provide(live))
 )
@@ -44,7 +50,9 @@ it.live("starts from the working tree, and the patch is relative to it", () =>
     })
     execFileSync("rm", [join(repo.root, "gone.txt")])
     const before = snapshotTree(repo.root)
-    const { workspace } = yield* openFor(repo, { base: { kind: "working_tree", commit: CommitId.make(repo.head) } })
+    const { workspace } = yield* openFor(repo, {
+      base: { kind: "working_tree", commit: CommitId.make(repo.head) }
+    })
     assertUntouched(before, snapshotTree(repo.root))
     assert.strictEqual(workspace.prepared.base_sha, repo.head)
     assert.deepStrictEqual(yield* workspace.list(""), [".gitignore", "a.txt", "mode.sh", "new/c.txt"])
@@ -71,7 +79,12 @@ it.live("takes linked worktrees, borrowed objects, cut histories and another has
     writeFileSync(join(folder, "long/a.txt"), "long\n")
     git(join(folder, "long"), "add", "-A")
     git(join(folder, "long"), "commit", "-qm", "x")
-    for (const [name, text] of [["linked", "a\n"], ["borrowing", "b\n"], ["cut", "b\n"], ["long", "long\n"]] as const) {
+    for (const [name, text] of [
+      ["linked", "a\n"],
+      ["borrowing", "b\n"],
+      ["cut", "b\n"],
+      ["long", "long\n"]
+    ] as const) {
       const root = join(folder, name)
       const before = snapshotTree(root)
       const { directory, workspace } = yield* openFor({ root, head: git(root, "rev-parse", "HEAD") })

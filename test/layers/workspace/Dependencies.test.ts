@@ -18,31 +18,33 @@ const npmWorkspace = (spec: Parameters<typeof workspacesRepo>[0] = {}) =>
     (repo) => Effect.sync(() => repo.dispose())
   )
 
-it.live("a check loads the patched package of an npm workspace, and the user's node_modules stays as it was", () =>
-  Effect.gen(function* () {
-    const repo = yield* npmWorkspace()
-    const before = snapshotTree(repo.root)
-    const { workspace } = yield* openFor(repo)
-    assert.deepStrictEqual(workspace.prepared.dependencies.copied, ["node_modules"])
-    assert.match(workspace.prepared.dependencies.lock_digest ?? "", /^[0-9a-f]{64}$/)
-    const checks = yield* ChecksService
-    const verdict = Effect.fnUntraced(function* (tree: typeof workspace.prepared.tree) {
-      const place = yield* workspace.materialise(tree)
-      const outcome = yield* checks.run(
-        { name: "test", argv: ["node", "--test"], timeout_seconds: 60 },
-        { root: place.root, subdirectory: "packages/app", source: repo.root, distrust: place.distrust },
-        { remaining_ms: 60_000, max_output_bytes: 100_000 }
-      )
-      return { outcome, place }
-    }, Effect.scoped)
-    const red = yield* verdict(workspace.prepared.tree)
-    assert.strictEqual(red.outcome.verdict, "failed", red.outcome.output)
-    const green = yield* verdict(yield* workspace.apply([write(workspacesFix.path, workspacesFix.fixed)]))
-    assert.strictEqual(green.outcome.verdict, "passed", `${green.outcome.reason}\n${green.outcome.output}`)
-    assert.strictEqual(green.outcome.tests, 1)
-    assert.include(green.outcome.output, `lib is file://${green.place.root}/packages/lib/index.js`)
-    assertUntouched(before, snapshotTree(repo.root))
-  }).pipe(Effect.provide(checked))
+it.live(
+  "a check loads the patched package of an npm workspace, and the user's node_modules stays as it was",
+  () =>
+    Effect.gen(function* () {
+      const repo = yield* npmWorkspace()
+      const before = snapshotTree(repo.root)
+      const { workspace } = yield* openFor(repo)
+      assert.deepStrictEqual(workspace.prepared.dependencies.copied, ["node_modules"])
+      assert.match(workspace.prepared.dependencies.lock_digest ?? "", /^[0-9a-f]{64}$/)
+      const checks = yield* ChecksService
+      const verdict = Effect.fnUntraced(function* (tree: typeof workspace.prepared.tree) {
+        const place = yield* workspace.materialise(tree)
+        const outcome = yield* checks.run(
+          { name: "test", argv: ["node", "--test"], timeout_seconds: 60 },
+          { root: place.root, subdirectory: "packages/app", source: repo.root, distrust: place.distrust },
+          { remaining_ms: 60_000, max_output_bytes: 100_000 }
+        )
+        return { outcome, place }
+      }, Effect.scoped)
+      const red = yield* verdict(workspace.prepared.tree)
+      assert.strictEqual(red.outcome.verdict, "failed", red.outcome.output)
+      const green = yield* verdict(yield* workspace.apply([write(workspacesFix.path, workspacesFix.fixed)]))
+      assert.strictEqual(green.outcome.verdict, "passed", `${green.outcome.reason}\n${green.outcome.output}`)
+      assert.strictEqual(green.outcome.tests, 1)
+      assert.include(green.outcome.output, `lib is file://${green.place.root}/packages/lib/index.js`)
+      assertUntouched(before, snapshotTree(repo.root))
+    }).pipe(Effect.provide(checked))
 )
 
 it.live("absolute links into the source lead to the fresh place, links elsewhere stay what they were", () =>
@@ -63,21 +65,23 @@ it.live("absolute links into the source lead to the fresh place, links elsewhere
   }).pipe(Effect.provide(live))
 )
 
-it.live("auto leaves dependencies behind when the checkout's lock file is not the base's; copy takes them", () =>
-  Effect.gen(function* () {
-    const repo = yield* npmWorkspace()
-    writeFileSync(join(repo.root, "package-lock.json"), "{}\n")
-    const auto = yield* openFor(repo)
-    assert.deepStrictEqual(auto.workspace.prepared.dependencies.copied, [])
-    assert.include(auto.workspace.prepared.dependencies.reason ?? "", "package-lock.json")
-    assert.isFalse(existsSync(join(auto.workspace.root, "node_modules")))
-    const copy = yield* openFor(repo, { dependencies: { mode: "copy" } })
-    assert.deepStrictEqual(copy.workspace.prepared.dependencies.copied, ["node_modules"])
-    const none = yield* openFor(repo, { dependencies: { mode: "none" } })
-    assert.isFalse(existsSync(join(none.workspace.root, "node_modules")))
-    const path = yield* openFor(repo, { dependencies: { mode: "path", path: repo.root } })
-    assert.isTrue(existsSync(join(path.workspace.root, "node_modules/fixture-numbers/index.js")))
-  }).pipe(Effect.provide(live))
+it.live(
+  "auto leaves dependencies behind when the checkout's lock file is not the base's; copy takes them",
+  () =>
+    Effect.gen(function* () {
+      const repo = yield* npmWorkspace()
+      writeFileSync(join(repo.root, "package-lock.json"), "{}\n")
+      const auto = yield* openFor(repo)
+      assert.deepStrictEqual(auto.workspace.prepared.dependencies.copied, [])
+      assert.include(auto.workspace.prepared.dependencies.reason ?? "", "package-lock.json")
+      assert.isFalse(existsSync(join(auto.workspace.root, "node_modules")))
+      const copy = yield* openFor(repo, { dependencies: { mode: "copy" } })
+      assert.deepStrictEqual(copy.workspace.prepared.dependencies.copied, ["node_modules"])
+      const none = yield* openFor(repo, { dependencies: { mode: "none" } })
+      assert.isFalse(existsSync(join(none.workspace.root, "node_modules")))
+      const path = yield* openFor(repo, { dependencies: { mode: "path", path: repo.root } })
+      assert.isTrue(existsSync(join(path.workspace.root, "node_modules/fixture-numbers/index.js")))
+    }).pipe(Effect.provide(live))
 )
 
 it.live("a patch that changes the lock file cannot be checked with the base's dependencies", () =>
@@ -106,7 +110,10 @@ it.live("brings ignored files that a glob names, and only those", () =>
       ignored: { ".env": "A=1\n", ".env.test": "A=2\n", "fixtures/deep/data.bin": "d" }
     })
     const { workspace } = yield* openFor(repo, { include: [".env.test", "fixtures/**"] })
-    assert.deepStrictEqual(workspace.prepared.dependencies.copied.toSorted(), [".env.test", "fixtures/deep/data.bin"])
+    assert.deepStrictEqual(workspace.prepared.dependencies.copied.toSorted(), [
+      ".env.test",
+      "fixtures/deep/data.bin"
+    ])
     const place = yield* workspace.materialise(workspace.prepared.tree)
     for (const root of [workspace.root, place.root]) {
       assert.strictEqual(readFileSync(join(root, ".env.test"), "utf8"), "A=2\n")
@@ -123,8 +130,14 @@ it.live("an install that points back into the source is distrusted; its launcher
       files: { "a.py": "a = 1\n", ".gitignore": ".venv/\n" },
       ignored: { ".venv/pyvenv.cfg": "home = /usr/bin\n", ".venv/bin/tool": { text: "#!x\n", mode: 0o755 } }
     })
-    writeFileSync(join(repo.root, ".venv/bin/tool"), `#!${repo.root}/.venv/bin/python\n# ${repo.root}-other\n`)
-    writeFileSync(join(repo.root, ".venv/pyvenv.cfg"), `home = /usr/bin\ncommand = python -m venv ${repo.root}/.venv\n`)
+    writeFileSync(
+      join(repo.root, ".venv/bin/tool"),
+      `#!${repo.root}/.venv/bin/python\n# ${repo.root}-other\n`
+    )
+    writeFileSync(
+      join(repo.root, ".venv/pyvenv.cfg"),
+      `home = /usr/bin\ncommand = python -m venv ${repo.root}/.venv\n`
+    )
     const first = yield* openFor(repo)
     const place = yield* first.workspace.materialise(first.workspace.prepared.tree)
     assert.isNull(place.distrust)

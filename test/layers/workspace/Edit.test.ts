@@ -1,6 +1,17 @@
 import { assert, it } from "@effect/vitest"
 import { Effect, Exit } from "effect"
-import { chmodSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from "node:fs"
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
 import { join } from "node:path"
 import { assertUntouched, snapshotTree } from "../../support/Leaks.ts"
 import { live, openFor, remove, repository, textOf, write } from "./support.ts"
@@ -10,7 +21,7 @@ const files = {
   "run.sh": { text: "#!/bin/sh\n", mode: 0o755 },
   "dir/only.txt": "only\n",
   "dir2/x.txt": "x\n",
-  "link": { symlink: "a.txt" },
+  link: { symlink: "a.txt" },
   ".gitignore": "*.log\n"
 }
 
@@ -90,10 +101,15 @@ it.live("undoes what is on disk when the tree cannot be recorded", () =>
   Effect.gen(function* () {
     const { directory, workspace } = yield* openFor(yield* repository({ files }))
     const before = snapshotTree(workspace.root)
-    writeFileSync(join(directory, "git/index.lock"), "")
+    rmSync(join(directory, "git/refs/looplane/trees"), { recursive: true })
+    writeFileSync(join(directory, "git/refs/looplane/trees"), "")
     const error = yield* Effect.flip(workspace.apply([write("a.txt", "changed\n"), remove("dir/only.txt")]))
-    assert.strictEqual(error.reason, "failed")
+    assert.strictEqual(error._tag, "WorkspaceError")
     assertUntouched(before, snapshotTree(workspace.root))
+    rmSync(join(directory, "git/refs/looplane/trees"))
+    mkdirSync(join(directory, "git/refs/looplane/trees"))
+    const tree = yield* workspace.apply([write("a.txt", "changed\n")])
+    assert.strictEqual(yield* workspace.scan, tree)
   }).pipe(Effect.provide(live))
 )
 

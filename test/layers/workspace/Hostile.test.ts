@@ -44,7 +44,9 @@ it.live("takes the working tree of a hostile repository without running anything
     const repo = yield* hostile
     repo.write({ "src/extra.js": "export const extra = 1\n", "long.txt": "changed\n" })
     const before = snapshotTree(repo.root)
-    const { workspace } = yield* openFor(repo, { base: { kind: "working_tree", commit: CommitId.make(repo.head) } })
+    const { workspace } = yield* openFor(repo, {
+      base: { kind: "working_tree", commit: CommitId.make(repo.head) }
+    })
     assert.deepStrictEqual(repo.ran(), [])
     assertUntouched(before, snapshotTree(repo.root))
     assert.strictEqual(readFileSync(join(workspace.root, "long.txt"), "utf8"), "changed\n")

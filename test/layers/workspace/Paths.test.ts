@@ -64,7 +64,9 @@ const perform = Effect.fnUntraced(function* (workspace: OpenWorkspace, op: typeo
   if (op.tool === "read") return yield* workspace.tree
   const text = textOf(node.bytes)
   assert.include(text, op.oldText ?? "?")
-  return yield* workspace.apply([write(path, text.replace(op.oldText ?? "", op.newText ?? ""), node.executable)])
+  return yield* workspace.apply([
+    write(path, text.replace(op.oldText ?? "", op.newText ?? ""), node.executable)
+  ])
 })
 
 /** The set-up of a case below `root`, with <W> the workspace and <O> a directory beside it. */
@@ -89,40 +91,42 @@ const arrange = (test: Case, root: string, outside: string): void => {
   }
 }
 
-const tools = ["read", "write", "exact_replace"]
+const tools = new Set(["read", "write", "exact_replace"])
 const isRoot = process.getuid?.() === 0
 
-it.live.skipIf(!existsSync(file))("path cases: nothing leaves, what is allowed works", () =>
-  Effect.gen(function* () {
-    const repo = yield* repository({ files: { "kept.txt": "kept\n" } })
-    const { directory, workspace } = yield* openFor(repo)
-    const outside = join(directory, "O")
-    let run = 0
-    for (const test of decode(readFileSync(file, "utf8")).cases) {
-      const op = "tool" in test.op ? test.op : undefined
-      if (op === undefined || !tools.includes(op.tool) || test.rules !== undefined) continue
-      // Root may write anywhere: the case is about those who may not.
-      if (test.setup?.some((step) => step.mode !== undefined) === true && isRoot) continue
-      run += 1
-      arrange(test, workspace.root, outside)
-      const before = snapshotTree(outside)
-      const beside = readdirSync(directory).toSorted()
-      const path = (op.path ?? "").replaceAll("<W>", workspace.root).replaceAll("<O>", outside)
-      const outcome = yield* Effect.result(perform(workspace, { ...op, path }))
-      const allowed = Result.isSuccess(outcome)
-      if (test.expect === "allow") assert.isTrue(allowed, `${test.id}: ${JSON.stringify(outcome)}`)
-      if (["deny", "error", "error-not-found"].includes(test.expect)) assert.isFalse(allowed, test.id)
-      assertUntouched(before, snapshotTree(outside))
-      assert.deepStrictEqual(readdirSync(directory).toSorted(), beside, test.id)
-      rmSync(outside, { recursive: true })
-      for (const name of readdirSync(workspace.root)) {
-        if (name !== ".git") rmSync(join(workspace.root, name), { recursive: true })
+it.live.skipIf(!existsSync(file))(
+  "path cases: nothing leaves, what is allowed works",
+  () =>
+    Effect.gen(function* () {
+      const repo = yield* repository({ files: { "kept.txt": "kept\n" } })
+      const { directory, workspace } = yield* openFor(repo)
+      const outside = join(directory, "O")
+      let run = 0
+      for (const test of decode(readFileSync(file, "utf8")).cases) {
+        const op = "tool" in test.op ? test.op : undefined
+        if (op === undefined || !tools.has(op.tool) || test.rules !== undefined) continue
+        // Root may write anywhere: the case is about those who may not.
+        if (test.setup?.some((step) => step.mode !== undefined) === true && isRoot) continue
+        run += 1
+        arrange(test, workspace.root, outside)
+        const before = snapshotTree(outside)
+        const beside = readdirSync(directory).toSorted()
+        const path = (op.path ?? "").replaceAll("<W>", workspace.root).replaceAll("<O>", outside)
+        const outcome = yield* Effect.result(perform(workspace, { ...op, path }))
+        const allowed = Result.isSuccess(outcome)
+        if (test.expect === "allow") assert.isTrue(allowed, `${test.id}: ${JSON.stringify(outcome)}`)
+        if (["deny", "error", "error-not-found"].includes(test.expect)) assert.isFalse(allowed, test.id)
+        assertUntouched(before, snapshotTree(outside))
+        assert.deepStrictEqual(readdirSync(directory).toSorted(), beside, test.id)
+        rmSync(outside, { recursive: true })
+        for (const name of readdirSync(workspace.root)) {
+          if (name !== ".git") rmSync(join(workspace.root, name), { recursive: true })
+        }
+        yield* workspace.restore(workspace.prepared.tree)
       }
-      yield* workspace.restore(workspace.prepared.tree)
-    }
-    console.log(`handed cases: ${run} run`)
-    assert.isAbove(run, 35)
-  }).pipe(Effect.provide(live)),
+      console.log(`handed cases: ${run} run`)
+      assert.isAbove(run, 35)
+    }).pipe(Effect.provide(live)),
   120_000
 )
 if (!existsSync(file)) console.log("handed cases: absent")
@@ -161,7 +165,7 @@ it.live("looks at links, loops, devices and pipes without following or waiting",
 
 it.live("opens through a symlink to the run directory", () =>
   Effect.gen(function* () {
-    const repo = yield* repository({ files: { "x": "x\n" } })
+    const repo = yield* repository({ files: { x: "x\n" } })
     const folder = yield* scratch
     mkdirSync(join(folder, "real"))
     symlinkSync("real", join(folder, "link"))

@@ -21,52 +21,63 @@ import { live, openFor, repository, textOf } from "./support.ts"
 const git = (cwd: string, ...args: ReadonlyArray<string>) =>
   execFileSync("git", args, { cwd, env: gitEnvironment(cwd), encoding: "utf8" })
 
-it.live("records a file that the agent hides with an edited .gitignore, and not one that the base ignores", () =>
-  Effect.gen(function* () {
-    const repo = yield* repository({ files: { "a.txt": "a\n", ".gitignore": "*.log\n/build/\n", "sub/.gitignore": "local\n" } })
-    const { workspace } = yield* openFor(repo)
-    appendFileSync(join(workspace.root, ".gitignore"), "hidden.txt\n")
-    writeFileSync(join(workspace.root, "sub/.gitignore"), "")
-    writeFileSync(join(workspace.root, "hidden.txt"), "hidden\n")
-    writeFileSync(join(workspace.root, "sub/local"), "ignored at base\n")
-    writeFileSync(join(workspace.root, "x.log"), "ignored at base\n")
-    mkdirSync(join(workspace.root, "build"))
-    writeFileSync(join(workspace.root, "build/out"), "ignored at base\n")
-    const { files } = yield* workspace.diff(yield* workspace.scan)
-    assert.deepStrictEqual(files, [
-      { path: ".gitignore", change: "modified" },
-      { path: "hidden.txt", change: "added" },
-      { path: "sub/.gitignore", change: "modified" }
-    ])
-    assert.deepStrictEqual(yield* workspace.unrecorded, ["ignored: build/", "ignored: sub/local", "ignored: x.log"])
-    const place = yield* workspace.materialise(yield* workspace.tree)
-    assert.isTrue(existsSync(join(place.root, "hidden.txt")))
-    for (const name of ["x.log", "build", "sub/local"]) assert.isFalse(existsSync(join(place.root, name)), name)
-  }).pipe(Effect.provide(live))
+it.live(
+  "records a file that the agent hides with an edited .gitignore, and not one that the base ignores",
+  () =>
+    Effect.gen(function* () {
+      const repo = yield* repository({
+        files: { "a.txt": "a\n", ".gitignore": "*.log\n/build/\n", "sub/.gitignore": "local\n" }
+      })
+      const { workspace } = yield* openFor(repo)
+      appendFileSync(join(workspace.root, ".gitignore"), "hidden.txt\n")
+      writeFileSync(join(workspace.root, "sub/.gitignore"), "")
+      writeFileSync(join(workspace.root, "hidden.txt"), "hidden\n")
+      writeFileSync(join(workspace.root, "sub/local"), "ignored at base\n")
+      writeFileSync(join(workspace.root, "x.log"), "ignored at base\n")
+      mkdirSync(join(workspace.root, "build"))
+      writeFileSync(join(workspace.root, "build/out"), "ignored at base\n")
+      const { files } = yield* workspace.diff(yield* workspace.scan)
+      assert.deepStrictEqual(files, [
+        { path: ".gitignore", change: "modified" },
+        { path: "hidden.txt", change: "added" },
+        { path: "sub/.gitignore", change: "modified" }
+      ])
+      assert.deepStrictEqual(yield* workspace.unrecorded, [
+        "ignored: build/",
+        "ignored: sub/local",
+        "ignored: x.log"
+      ])
+      const place = yield* workspace.materialise(yield* workspace.tree)
+      assert.isTrue(existsSync(join(place.root, "hidden.txt")))
+      for (const name of ["x.log", "build", "sub/local"])
+        assert.isFalse(existsSync(join(place.root, name)), name)
+    }).pipe(Effect.provide(live))
 )
 
-it.live("does not read the workspace's own .git: excludes, commits, attributes and filters there change nothing", () =>
-  Effect.gen(function* () {
-    const repo = yield* repository({ files: { "a.txt": "a\n" } })
-    const { workspace } = yield* openFor(repo)
-    assert.strictEqual(git(workspace.root, "status", "--porcelain"), "")
-    assert.strictEqual(git(workspace.root, "rev-parse", "HEAD").trim(), repo.head)
-    mkdirSync(join(workspace.root, ".git/info"), { recursive: true })
-    writeFileSync(join(workspace.root, ".git/info/exclude"), "secret.txt\n")
-    writeFileSync(join(workspace.root, ".git/info/attributes"), "* filter=x\n")
-    git(workspace.root, "config", "filter.x.clean", "sed s/one/two/")
-    writeFileSync(join(workspace.root, "secret.txt"), "one\n")
-    writeFileSync(join(workspace.root, "a.txt"), "one\n")
-    git(workspace.root, "add", "-A", "-f")
-    git(workspace.root, "commit", "-qm", "hide it")
-    const { files, patch } = yield* workspace.diff(yield* workspace.scan)
-    assert.deepStrictEqual(
-      files.map((file) => file.path),
-      ["a.txt", "secret.txt"]
-    )
-    assert.include(textOf(patch), "+one")
-    assert.notInclude(textOf(patch), "two")
-  }).pipe(Effect.provide(live))
+it.live(
+  "does not read the workspace's own .git: excludes, commits, attributes and filters there change nothing",
+  () =>
+    Effect.gen(function* () {
+      const repo = yield* repository({ files: { "a.txt": "a\n" } })
+      const { workspace } = yield* openFor(repo)
+      assert.strictEqual(git(workspace.root, "status", "--porcelain"), "")
+      assert.strictEqual(git(workspace.root, "rev-parse", "HEAD").trim(), repo.head)
+      mkdirSync(join(workspace.root, ".git/info"), { recursive: true })
+      writeFileSync(join(workspace.root, ".git/info/exclude"), "secret.txt\n")
+      writeFileSync(join(workspace.root, ".git/info/attributes"), "* filter=x\n")
+      git(workspace.root, "config", "filter.x.clean", "sed s/one/two/")
+      writeFileSync(join(workspace.root, "secret.txt"), "one\n")
+      writeFileSync(join(workspace.root, "a.txt"), "one\n")
+      git(workspace.root, "add", "-A", "-f")
+      git(workspace.root, "commit", "-qm", "hide it")
+      const { files, patch } = yield* workspace.diff(yield* workspace.scan)
+      assert.deepStrictEqual(
+        files.map((file) => file.path),
+        ["a.txt", "secret.txt"]
+      )
+      assert.include(textOf(patch), "+one")
+      assert.notInclude(textOf(patch), "two")
+    }).pipe(Effect.provide(live))
 )
 
 it.live("reports nested repositories and special files, and puts none of them in the tree", () =>
@@ -101,7 +112,7 @@ it.live("keeps raw bytes, modes and symlinks, and its patch applies to the sourc
         "crlf.txt": "one\r\ntwo\r\n",
         "id.txt": "$Id$\n",
         "run.sh": "#!/bin/sh\n",
-        "link": { symlink: "id.txt" },
+        link: { symlink: "id.txt" },
         "bin.dat": { b64: Buffer.from([0, 1, 2]).toString("base64") }
       }
     })
@@ -126,7 +137,11 @@ it.live("keeps raw bytes, modes and symlinks, and its patch applies to the sourc
     mkdirSync(join(repo.root, ".git/info"))
     writeFileSync(join(repo.root, ".git/info/attributes"), "* -text -eol\n")
     writeFileSync(join(repo.root, "crlf.txt"), "one\ntwo\n")
-    execFileSync("git", ["apply", "--whitespace=nowarn", "-"], { cwd: repo.root, input: patch, env: gitEnvironment(repo.folder) })
+    execFileSync("git", ["apply", "--whitespace=nowarn", "-"], {
+      cwd: repo.root,
+      input: patch,
+      env: gitEnvironment(repo.folder)
+    })
     assert.strictEqual(repo.read("crlf.txt"), "one\r\nTWO\r\nthree")
     assert.strictEqual(repo.read("link"), "one\r\nTWO\r\nthree")
     assert.deepStrictEqual([...readFileSync(join(repo.root, "bin.dat"))], [0, 255, 254, 3])
@@ -137,7 +152,10 @@ it.live("does not lose or stumble over a name that is not UTF-8", () =>
   Effect.gen(function* () {
     const repo = yield* repository({ files: { "a.txt": "a\n" } })
     const { workspace } = yield* openFor(repo)
-    writeFileSync(Buffer.concat([Buffer.from(`${workspace.root}/`), Buffer.from([0x66, 0xff, 0x6f])]), "odd\n")
+    writeFileSync(
+      Buffer.concat([Buffer.from(`${workspace.root}/`), Buffer.from([0x66, 0xff, 0x6f])]),
+      "odd\n"
+    )
     const { files, patch } = yield* workspace.diff(yield* workspace.scan)
     assert.deepStrictEqual(files, [{ path: '"f\\377o"', change: "added" }])
     assert.deepStrictEqual(yield* workspace.list(""), ['"f\\377o"', "a.txt"].toSorted())

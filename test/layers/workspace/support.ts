@@ -36,10 +36,16 @@ export const taskFor = (repo: Pick<Repo, "root" | "head">, changes: Partial<Task
 })
 
 /** A workspace of the repository in a scratch folder. */
-export const openFor = Effect.fnUntraced(function* (repo: Pick<Repo, "root" | "head">, changes: Partial<Task> = {}) {
+export const openFor = Effect.fnUntraced(function* (
+  repo: Pick<Repo, "root" | "head">,
+  changes: Partial<Task> = {}
+) {
   const folder = yield* scratch
   const workspaces = yield* Workspaces
-  const workspace: OpenWorkspace = yield* workspaces.open({ task: taskFor(repo, changes), directory: join(folder, "run") })
+  const workspace: OpenWorkspace = yield* workspaces.open({
+    task: taskFor(repo, changes),
+    directory: join(folder, "run")
+  })
   return { workspace, folder, directory: join(folder, "run") }
 })
 

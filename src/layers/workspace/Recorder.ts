@@ -1,0 +1,139 @@
+/**
+ * Keeps the workspace's tree: edits by path in memory, everything else by the private index. One writer at a time.
+ */
+import { Effect, FileSystem, Path, Ref, Semaphore } from "effect"
+import { TreeId } from "../../domain/Ids.ts"
+import type { ByteString } from "../../domain/patch/ByteString.ts"
+import { keepObject } from "../git/Objects.ts"
+import { textOf } from "../git/GitBinary.ts"
+import type { Opened } from "./Opened.ts"
+import { changeTree, type PathChange, type TreeMap, treeMapOf } from "./TreeMap.ts"
+import {
+  checkout,
+  differences,
+  entriesOf,
+  keepTree,
+  type Store,
+  untracked,
+  updateIndex,
+  writeTree
+} from "./Trees.ts"
+
+interface State {
+  readonly tree: TreeId
+  /** The tree in memory; null when it must be read again. */
+  readonly map: TreeMap | null
+  /** Paths that are in the tree and not yet in the index. */
+  readonly pending: ReadonlySet<ByteString>
+  /** Whether the index was brought up to date since a tree was last made of it. */
+  readonly ahead: boolean
+}
+
+/** Removes what a tree does not hold and the rules do not hide, and the directories that this leaves empty. */
+const clean = Effect.fnUntraced(function* (store: Store) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const { paths } = yield* untracked(store)
+  const directories = new Set<string>()
+  for (const name of paths) {
+    const text = textOf(name)
+    if (text === undefined) continue
+    yield* fs.remove(path.join(store.work_tree, text), { force: true })
+    for (let at = path.dirname(text); at !== "."; at = path.dirname(at)) directories.add(at)
+  }
+  const deepestFirst = [...directories].toSorted((a, b) => b.length - a.length)
+  for (const directory of deepestFirst) {
+    const at = path.join(store.work_tree, directory)
+    if ((yield* fs.readDirectory(at)).length === 0) yield* fs.remove(at, { recursive: true })
+  }
+})
+
+export const makeRecorder = Effect.fnUntraced(function* (opened: Opened) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const { store } = opened
+  const digits = opened.base.length
+  const state = yield* Ref.make<State>({
+    tree: opened.base,
+    map: treeMapOf(opened.entries, digits),
+    pending: new Set(),
+    ahead: false
+  })
+  const lock = yield* Semaphore.make(1)
+  const gitlinks = new Set(
+    opened.entries.filter((entry) => entry.mode === "160000").map((entry) => entry.path)
+  )
+
+  /** The tree after some paths changed. What is on disk there is what the changes say. */
+  const record = Effect.fnUntraced(function* (changes: ReadonlyArray<PathChange>) {
+    const { map, pending, tree: before } = yield* Ref.get(state)
+    const known = map ?? treeMapOf(yield* entriesOf(store.git_dir, before), digits)
+    // Whatever fails from here on leaves the map half changed: it is read again then.
+    yield* Ref.update(state, (now) => ({ ...now, map: null }))
+    const { objects, root } = changeTree(known, changes)
+    yield* Effect.forEach(objects, (object) => keepObject(store.git_dir, object), {
+      concurrency: 8,
+      discard: true
+    })
+    const tree = TreeId.make(root)
+    yield* keepTree(store.git_dir, tree)
+    yield* Ref.update(state, (now) => ({
+      ...now,
+      tree,
+      map: known,
+      pending: new Set([...pending, ...changes.map((change) => change.path)])
+    }))
+    return tree
+  })
+
+  /** Brings the index up to date with the edits. */
+  const settle = Effect.gen(function* () {
+    const { pending } = yield* Ref.get(state)
+    if (pending.size === 0) return
+    yield* updateIndex(store, [...pending])
+    yield* Ref.update(state, (now) => ({ ...now, pending: new Set<ByteString>(), ahead: true }))
+  })
+
+  const scan = Effect.gen(function* () {
+    const { paths } = yield* differences(store)
+    // A submodule is a commit of another repository: only its removal is a change of this one.
+    const changed = yield* Effect.filter(paths, (name) =>
+      gitlinks.has(name)
+        ? fs.exists(path.join(store.work_tree, textOf(name) ?? "")).pipe(Effect.map((there) => !there))
+        : Effect.succeed(true)
+    )
+    const now = yield* Ref.get(state)
+    if (changed.length === 0 && now.pending.size === 0 && !now.ahead) return now.tree
+    yield* updateIndex(store, [...new Set([...now.pending, ...changed])])
+    const tree = yield* writeTree(store)
+    yield* Ref.set(state, {
+      tree,
+      map: tree === now.tree ? now.map : null,
+      pending: new Set<ByteString>(),
+      ahead: false
+    })
+    return tree
+  })
+
+  const restore = Effect.fnUntraced(function* (tree: TreeId) {
+    // What was edited and is ignored is found, and so removed, only by way of the index.
+    yield* settle
+    yield* checkout(store, tree)
+    yield* clean(store)
+    yield* Ref.update(state, (now) => ({
+      tree,
+      map: tree === now.tree ? now.map : null,
+      pending: new Set<ByteString>(),
+      ahead: false
+    }))
+  }, Effect.uninterruptible)
+
+  return {
+    tree: Effect.map(Ref.get(state), (now) => now.tree),
+    record,
+    scan: lock.withPermit(scan),
+    settled: lock.withPermit(settle),
+    restore: (tree: TreeId) => lock.withPermit(restore(tree)),
+    exclusively: lock.withPermit
+  }
+})
