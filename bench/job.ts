@@ -16,7 +16,10 @@ export interface Job {
 }
 
 /** Runs the job once with a built looplane. `extra` is laid over the environment. */
-export const runJob = async (launcher: string, extra: Readonly<Record<string, string>> = {}): Promise<Job> => {
+export const runJob = async (
+  launcher: string,
+  extra: Readonly<Record<string, string>> = {}
+): Promise<Job> => {
   await using repo = addRepo()
   await using home = makeHome()
   const arrived: Array<number> = []

@@ -69,7 +69,9 @@ const printTable = async () => {
     if (round >= 0) jobs.push(job)
   }
   const job = (field: keyof Job) => median(jobs.map((one) => one[field]))
-  const bareMemory = await peakMemory((env) => runProcess([node, "-e", "0"], { env: { ...process.env, ...env } }))
+  const bareMemory = await peakMemory((env) =>
+    runProcess([node, "-e", "0"], { env: { ...process.env, ...env } })
+  )
   const memory = await peakMemory((env) => runJob(launcher, { ...env, LOOPLANE_BENCH_PID: "1" }))
 
   const lines = [
@@ -80,12 +82,19 @@ const printTable = async () => {
     row("`--version`", floor, valueOf("--version"), "< 35 ms"),
     row("`--help`", floor, valueOf("--help"), "< 90 ms"),
     row("start to first request on the wire", floor, job("first_request_ms"), "< 200 ms, clone included"),
-    row("time between model requests (one tool)", floor, job("between_requests_ms"), "< 10 ms, journal synced"),
+    row(
+      "time between model requests (one tool)",
+      floor,
+      job("between_requests_ms"),
+      "< 10 ms, journal synced"
+    ),
     row("three turns in all", floor, job("total_ms"), "< 400 ms"),
     row("peak resident memory", bareMemory, memory, "< 110 MiB", "MiB"),
     ...peers.map(({ name }) => row(`\`${name} --version\``, floor, valueOf(name), "peer")),
     "",
-    peers.length === 0 ? "No peer is installed here." : `Peers found: ${peers.map(({ name }) => name).join(", ")}.`
+    peers.length === 0
+      ? "No peer is installed here."
+      : `Peers found: ${peers.map(({ name }) => name).join(", ")}.`
   ]
   const table = lines.join("\n")
   console.log(table)
@@ -104,4 +113,3 @@ if (values.check) {
 } else {
   await printTable()
 }
-

@@ -45,7 +45,10 @@ export const compareWithParent = async (options: Comparing): Promise<Verdict> =>
     try {
       execFileSync(process.execPath, [build], { cwd: checkout, stdio: ["ignore", "ignore", "pipe"] })
     } catch {
-      return { ok: true, text: "bench: the parent commit does not build, so there is nothing to compare with" }
+      return {
+        ok: true,
+        text: "bench: the parent commit does not build, so there is nothing to compare with"
+      }
     }
     const lines: Array<string> = []
     let ok = true

@@ -4,6 +4,12 @@
 export * from "./layers/Test.ts"
 export * as FaultyFileSystem from "./layers/fs/Faulty.ts"
 export * as MemoryFileSystem from "./layers/fs/Memory.ts"
-export { recordedModel, scriptedModel, type Script, type ScriptedModel, type ScriptedTurn } from "./layers/model/Scripted.ts"
+export {
+  recordedModel,
+  scriptedModel,
+  type Script,
+  type ScriptedModel,
+  type ScriptedTurn
+} from "./layers/model/Scripted.ts"
 export { makeMemoryWorkspace, type MemoryFile, type MemoryWorkspace } from "./layers/workspace/Memory.ts"
 export { layerMemory as layerSearch } from "./layers/search/Memory.ts"

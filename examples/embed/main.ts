@@ -15,7 +15,8 @@ import { readFileSync } from "node:fs"
 const layerApproval = Layer.sync(Approval.Approval, () => {
   const underSrc = / src\//
   return Approval.Approval.of({
-    standing: (request) => (request.effect === "read" || request.reason !== "model_tool" ? "allow_once" : null),
+    standing: (request) =>
+      request.effect === "read" || request.reason !== "model_tool" ? "allow_once" : null,
     ask: (request) =>
       Console.log(`asked: ${request.effect} ${request.action_id}`).pipe(
         Effect.as(underSrc.test(request.preview) || request.effect === "execute" ? "allow_once" : "deny")
@@ -59,9 +60,13 @@ const program = Effect.gen(function* () {
       entry: (entry) => Console.log(`${entry.sequence} ${entry.event.event_type}`),
       delta: () => Effect.void
     }),
-    Effect.provide(layerRun({ runRoot, unsafeLocalExec: true }).pipe(Layer.merge(layerApproval), Layer.merge(layerModels)))
+    Effect.provide(
+      layerRun({ runRoot, unsafeLocalExec: true }).pipe(Layer.merge(layerApproval), Layer.merge(layerModels))
+    )
   )
-  yield* Console.log(`${result.terminal_reason}: ${result.changed_files.join(", ")} (${directory}/changes.patch)`)
+  yield* Console.log(
+    `${result.terminal_reason}: ${result.changed_files.join(", ")} (${directory}/changes.patch)`
+  )
 })
 
 program.pipe(Effect.provide(NodeServices.layer), NodeRuntime.runMain())

@@ -17,11 +17,13 @@ export const exec = Command.make("exec", runFlags).pipe(
       description: "Work on the repository here, verify with its tests"
     },
     {
-      command: 'looplane exec "Fix add()." -C ~/src/app --check auto --setup "npm ci" --allowed-path "src/**" --unsafe-local-exec',
-      description: "Another repository, its own checks, dependencies installed in the clone, edits only under src"
+      command:
+        'looplane exec "Fix add()." -C ~/src/app --check auto --setup "npm ci" --allowed-path "src/**" --unsafe-local-exec',
+      description:
+        "Another repository, its own checks, dependencies installed in the clone, edits only under src"
     },
     {
-      command: 'looplane exec - --no-check --output text < task.md',
+      command: "looplane exec - --no-check --output text < task.md",
       description: "Read the prompt from stdin and accept an unverified patch"
     },
     {
@@ -47,7 +49,9 @@ export const sessions = Command.make("sessions", sessionsFlags).pipe(
     { command: "looplane sessions --show 0f3c", description: "One run, by the beginning of its id" }
   ]),
   Command.withHandler((input) =>
-    Effect.promise(() => import("./handlers/sessions.ts")).pipe(Effect.flatMap(({ showSessions }) => showSessions(input)))
+    Effect.promise(() => import("./handlers/sessions.ts")).pipe(
+      Effect.flatMap(({ showSessions }) => showSessions(input))
+    )
   )
 )
 

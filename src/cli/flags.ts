@@ -40,21 +40,39 @@ export const runFlags = {
     "CMD"
   ),
   noCheck: off("no-check", "Accept a patch that nothing has verified"),
-  provider: optionalText("provider", "openai-compatible, anthropic, ollama, openrouter, … (default: config)", "NAME"),
+  provider: optionalText(
+    "provider",
+    "openai-compatible, anthropic, ollama, openrouter, … (default: config)",
+    "NAME"
+  ),
   model: optionalText("model", "The model to ask; provider/model works too", "ID").pipe(Flag.withAlias("m")),
   apiUrl: optionalText("api-url", "The provider's base URL, when it is not the official one", "URL").pipe(
     Flag.withAlias("base-url")
   ),
-  fallbackModel: repeated("fallback-model", "Asked from then on when the model before it fails for good", "PROVIDER/MODEL"),
+  fallbackModel: repeated(
+    "fallback-model",
+    "Asked from then on when the model before it fails for good",
+    "PROVIDER/MODEL"
+  ),
   allowCustomEndpoint: off(
     "allow-custom-provider-endpoint",
     "Send a native provider's key to another host than its official one"
   ),
-  allowedPath: repeated("allowed-path", "A file, directory or glob that may change; repeat it (default: everything)", "GLOB"),
-  base: optionalText("base", '"working-tree" starts from the files as they are instead of the last commit', "WHAT"),
+  allowedPath: repeated(
+    "allowed-path",
+    "A file, directory or glob that may change; repeat it (default: everything)",
+    "GLOB"
+  ),
+  base: optionalText(
+    "base",
+    '"working-tree" starts from the files as they are instead of the last commit',
+    "WHAT"
+  ),
   baseSha: optionalText("base-sha", "The commit to start from (default: HEAD)", "REV"),
   output: Flag.Literals("output", ["text", "json", "jsonl"]).pipe(
-    Flag.withDescription("What stdout carries: an answer, one JSON object, or events line by line and then the result"),
+    Flag.withDescription(
+      "What stdout carries: an answer, one JSON object, or events line by line and then the result"
+    ),
     Flag.optional
   ),
   runRoot,
@@ -66,12 +84,19 @@ export const runFlags = {
     Flag.withDescription("Active seconds at most; set-up does not count"),
     Flag.withDefault(defaultLimits.wall_time_seconds)
   ),
-  maxTotalTokens: Flag.Int("max-total-tokens").pipe(Flag.withDescription("Tokens of the whole run at most"), Flag.optional),
+  maxTotalTokens: Flag.Int("max-total-tokens").pipe(
+    Flag.withDescription("Tokens of the whole run at most"),
+    Flag.optional
+  ),
   checkTimeout: Flag.Finite("check-timeout").pipe(
     Flag.withDescription("Seconds that one check may take (default: 300)"),
     Flag.optional
   ),
-  setup: repeated("setup", "A command that prepares the clone, such as an install; runs once, before everything else", "CMD"),
+  setup: repeated(
+    "setup",
+    "A command that prepares the clone, such as an install; runs once, before everything else",
+    "CMD"
+  ),
   deps: text("deps", "Where installed dependencies come from: auto, copy, none, or a directory", "HOW").pipe(
     Flag.withDefault("auto")
   ),
@@ -89,7 +114,10 @@ export const runFlags = {
     Flag.withDefault(true)
   ),
   sandboxChecks: Flag.Boolean("sandbox-checks").pipe(Flag.withHidden, Flag.optional),
-  dialect: Flag.Literals("dialect", ["auto", "xml", "native"]).pipe(Flag.withHidden, Flag.withDefault("auto")),
+  dialect: Flag.Literals("dialect", ["auto", "xml", "native"]).pipe(
+    Flag.withHidden,
+    Flag.withDefault("auto")
+  ),
   experimentalSubscription: later("experimental-subscription"),
   dangerous: later("dangerous"),
   editRealRepo: later("edit-real-repo"),
@@ -112,7 +140,9 @@ export const sessionsFlags = {
     Flag.withDescription("Runs to list at most"),
     Flag.withDefault(20)
   ),
-  query: optionalText("query", "Only runs whose task, model or status holds this text", "TEXT").pipe(Flag.withAlias("q")),
+  query: optionalText("query", "Only runs whose task, model or status holds this text", "TEXT").pipe(
+    Flag.withAlias("q")
+  ),
   show: optionalText("show", "One run's events, by id or the beginning of it", "RUN"),
   output: Flag.Literals("output", ["text", "json"]).pipe(
     Flag.withDescription("A table for people, or JSON"),

@@ -40,15 +40,19 @@ export interface GivenFlags {
 /** The line for the first flag whose feature comes later; null when none was given. */
 export const laterFlag = (given: GivenFlags): string | null => {
   const line = (flag: string, feature: string) => `${flag} is not in this version: it comes with ${feature}`
-  if (given.editRealRepo) return line("--edit-real-repo", "editing the real tree; until then apply the patch with git apply")
-  if (given.dangerous) return line("--dangerous", "permission rules; edits inside the clone need no answer already")
+  if (given.editRealRepo)
+    return line("--edit-real-repo", "editing the real tree; until then apply the patch with git apply")
+  if (given.dangerous)
+    return line("--dangerous", "permission rules; edits inside the clone need no answer already")
   if (given.denyTool.length > 0) return line("--deny-tool", "permission rules")
   if (given.autoReview) return line("--auto-review", "the reviewer lane")
   if (given.experimentalSubscription) return line("--experimental-subscription", "the openai-codex provider")
-  if (given.dialect === "xml") return line("--dialect xml", "the in-band dialect for models without tool calls")
+  if (given.dialect === "xml")
+    return line("--dialect xml", "the in-band dialect for models without tool calls")
   if (given.sandboxChecks === true) {
     return line("--sandbox-checks", "the sandbox; until then checks need --unsafe-local-exec")
   }
-  if (!given.toolCalling) return "--no-tool-calling leaves nothing to work with: choose a model that can call tools"
+  if (!given.toolCalling)
+    return "--no-tool-calling leaves nothing to work with: choose a model that can call tools"
   return null
 }

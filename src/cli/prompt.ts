@@ -21,10 +21,15 @@ const fromStdin = Effect.gen(function* () {
             })
     ),
     Effect.map(({ chunks }) => new TextDecoder().decode(Buffer.concat(chunks))),
-    Effect.catchTag("PlatformError", () => Effect.fail(refuse("stdin cannot be read: give the prompt as an argument"))),
+    Effect.catchTag("PlatformError", () =>
+      Effect.fail(refuse("stdin cannot be read: give the prompt as an argument"))
+    ),
     Effect.timeoutOrElse({
       duration: stdinTimeout,
-      orElse: () => Effect.fail(refuse(`stdin did not end within ${stdinTimeout}: close it, or give the prompt as an argument`))
+      orElse: () =>
+        Effect.fail(
+          refuse(`stdin did not end within ${stdinTimeout}: close it, or give the prompt as an argument`)
+        )
     })
   )
   return text
@@ -42,7 +47,7 @@ export const readPrompt = Effect.fnUntraced(function* (
   const given = task ?? (words.length > 0 ? words.join(" ") : null)
   if (given === "-") return yield* fromStdin
   if (given !== null) return given
-  if (mode.print || process.stdin.isTTY !== true) {
+  if (mode.print || !process.stdin.isTTY) {
     return yield* refuse(`a prompt is needed, as in: ${mode.command} "Fix the failing test."`)
   }
   const terminal = yield* Terminal.Terminal

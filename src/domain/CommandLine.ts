@@ -7,7 +7,9 @@ import { Result } from "effect"
 const operators = new Set(["|", "&", ";", "<", ">", "(", ")", "`", "\n"])
 
 /** The argv of a command line, or one sentence that says what to do instead. */
-export const parseCommandLine = (line: string): Result.Result<readonly [string, ...Array<string>], string> => {
+export const parseCommandLine = (
+  line: string
+): Result.Result<readonly [string, ...Array<string>], string> => {
   const words: Array<string> = []
   let word: string | null = null
   let quote: "'" | '"' | null = null

@@ -78,7 +78,12 @@ export const InjectedContext = Schema.Struct({
   content: Schema.String
 })
 
-export const ConversationItem = Schema.Union([UserMessage, AssistantMessage, ToolObservation, InjectedContext])
+export const ConversationItem = Schema.Union([
+  UserMessage,
+  AssistantMessage,
+  ToolObservation,
+  InjectedContext
+])
 export type ConversationItem = typeof ConversationItem.Type
 export type UserMessage = typeof UserMessage.Type
 export type AssistantMessage = typeof AssistantMessage.Type
@@ -91,7 +96,8 @@ export type InjectedContext = typeof InjectedContext.Type
  */
 export const pairToolCalls = (items: ReadonlyArray<ConversationItem>): ReadonlyArray<ConversationItem> => {
   const answers = new Map<string, ToolObservation>()
-  for (const item of items) if (item.role === "tool" && !answers.has(item.tool_call_id)) answers.set(item.tool_call_id, item)
+  for (const item of items)
+    if (item.role === "tool" && !answers.has(item.tool_call_id)) answers.set(item.tool_call_id, item)
   return items.flatMap((item): ReadonlyArray<ConversationItem> => {
     if (item.role === "tool") return []
     if (item.role !== "assistant") return [item]

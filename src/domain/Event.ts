@@ -23,8 +23,10 @@ export type CheckPurpose = typeof CheckPurpose.Type
 
 const Step = Schema.Int
 
-const event = <const Type extends string, const Fields extends Schema.Struct.Fields>(type: Type, fields: Fields) =>
-  Schema.Struct({ event_type: Schema.Literal(type), data: Schema.Struct(fields) })
+const event = <const Type extends string, const Fields extends Schema.Struct.Fields>(
+  type: Type,
+  fields: Fields
+) => Schema.Struct({ event_type: Schema.Literal(type), data: Schema.Struct(fields) })
 
 export const RunCreated = event("run.created", {
   run_id: RunId,
@@ -38,7 +40,11 @@ export const RunCreated = event("run.created", {
 export const PromptBuilt = event("prompt.built", {
   prompt_version: Schema.String,
   sections: Schema.Array(
-    Schema.Struct({ name: Schema.String, cache: Schema.Literals(["stable", "dynamic"]), content: Schema.String })
+    Schema.Struct({
+      name: Schema.String,
+      cache: Schema.Literals(["stable", "dynamic"]),
+      content: Schema.String
+    })
   ),
   tools: Schema.Array(
     Schema.Struct({
@@ -100,7 +106,11 @@ export const ToolRequested = event("tool.requested", {
   /** Null when no tool of that name exists. */
   effect: Schema.NullOr(ActionEffect)
 })
-export const ToolStarted = event("tool.started", { tool_call_id: ToolCallId, name: Schema.String, tree: TreeId })
+export const ToolStarted = event("tool.started", {
+  tool_call_id: ToolCallId,
+  name: Schema.String,
+  tree: TreeId
+})
 export const ToolCompleted = event("tool.completed", {
   tool_call_id: ToolCallId,
   name: Schema.String,
@@ -206,7 +216,9 @@ export type EventData<Type extends RunEventType> = Extract<RunEvent, { readonly 
 export const UnknownEvent = Schema.Struct({ event_type: Schema.String, data: Schema.Unknown })
 export type UnknownEvent = typeof UnknownEvent.Type
 
-const eventTypes: ReadonlySet<string> = new Set(RunEvent.members.map((member) => member.fields.event_type.literal))
+const eventTypes: ReadonlySet<string> = new Set(
+  RunEvent.members.map((member) => member.fields.event_type.literal)
+)
 /** Whether an event is of a type that this version knows. */
 export const isKnownType = (type: string): type is RunEventType => eventTypes.has(type)
 

@@ -5,7 +5,9 @@ import { Schema } from "effect"
 
 /** One safe path segment, so that a run's directory can be named after it. */
 export const RunId = Schema.String.check(
-  Schema.isPattern(/^(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}$/, { expected: "one path segment of A-Z a-z 0-9 . _ -" })
+  Schema.isPattern(/^(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}$/, {
+    expected: "one path segment of A-Z a-z 0-9 . _ -"
+  })
 ).pipe(Schema.brand("RunId"))
 export type RunId = typeof RunId.Type
 

@@ -198,7 +198,7 @@ export const resolveReferences = <E>(
         continue
       }
       const json: unknown = yield* Effect.try({
-        try: () => JSON.parse(text),
+        try: (): unknown => JSON.parse(text),
         catch: (): LineFault => ({
           reason: "damaged",
           message: `refers to blob ${ref.$blob}, which is no JSON`

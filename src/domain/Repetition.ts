@@ -32,7 +32,10 @@ export const memory = 3 * maxCycles
 
 /** Whether `next` would be the third identical call in a row, or close a cycle for the fourth time. */
 export const repeats = (past: ReadonlyArray<Round>, next: string): boolean => {
-  if (past.length >= maxIdenticalCalls - 1 && past.slice(1 - maxIdenticalCalls).every((round) => round.call === next)) {
+  if (
+    past.length >= maxIdenticalCalls - 1 &&
+    past.slice(1 - maxIdenticalCalls).every((round) => round.call === next)
+  ) {
     return true
   }
   return [2, 3].some((period) => {
@@ -44,7 +47,9 @@ export const repeats = (past: ReadonlyArray<Round>, next: string): boolean => {
       closes &&
       tail.every((round, i) => {
         const before = tail[i - period]
-        return before === undefined || (before.call === round.call && before.observation === round.observation)
+        return (
+          before === undefined || (before.call === round.call && before.observation === round.observation)
+        )
       })
     )
   })

@@ -94,7 +94,13 @@ export const reduce = (state: RunState, event: RunEvent): RunState => {
         summary: said === "" ? state.summary : said,
         conversation: [
           ...state.conversation,
-          { role: "assistant", provider, content: said, reasoning: turn.reasoning, tool_calls: turn.tool_calls }
+          {
+            role: "assistant",
+            provider,
+            content: said,
+            reasoning: turn.reasoning,
+            tool_calls: turn.tool_calls
+          }
         ]
       }
     }
@@ -120,8 +126,8 @@ export const reduce = (state: RunState, event: RunEvent): RunState => {
     case "run.interrupted":
       return { ...state, interrupted: true }
     case "run.ended": {
-      const { usage: _, ...ended } = event.data
-      return { ...state, ended, interrupted: false }
+      const { changed_files, error, status, terminal_reason, tree } = event.data
+      return { ...state, ended: { changed_files, error, status, terminal_reason, tree }, interrupted: false }
     }
     case "prompt.built":
     case "model.retry":

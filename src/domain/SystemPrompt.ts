@@ -74,7 +74,9 @@ export interface PromptFacts {
 }
 
 const bounded = (text: string): string =>
-  text.length <= maxOutsideText ? text : `${text.slice(0, maxOutsideText)}\n[cut here: ${text.length} characters in all]`
+  text.length <= maxOutsideText
+    ? text
+    : `${text.slice(0, maxOutsideText)}\n[cut here: ${text.length} characters in all]`
 
 const overview = (paths: ReadonlyArray<string>): string => {
   if (paths.length <= maxOverviewPaths) return paths.join("\n")
@@ -83,7 +85,9 @@ const overview = (paths: ReadonlyArray<string>): string => {
     const top = path.includes("/") ? `${path.slice(0, path.indexOf("/"))}/` : path
     directories.set(top, (directories.get(top) ?? 0) + 1)
   }
-  const lines = [...directories].map(([name, count]) => (name.endsWith("/") ? `${name} (${count} files)` : name))
+  const lines = [...directories].map(([name, count]) =>
+    name.endsWith("/") ? `${name} (${count} files)` : name
+  )
   return lines.length <= maxOverviewPaths
     ? lines.join("\n")
     : `${lines.slice(0, maxOverviewPaths).join("\n")}\n[${lines.length - maxOverviewPaths} more]`

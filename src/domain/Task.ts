@@ -14,7 +14,9 @@ const Text = Schema.String.check(
 /** A command that proves something. An argv, never a shell line. */
 export const Check = Schema.Struct({
   name: Text,
-  argv: Schema.NonEmptyArray(Schema.String.check(Schema.isPattern(/^[^\0]*$/, { expected: "text without NUL" }))),
+  argv: Schema.NonEmptyArray(
+    Schema.String.check(Schema.isPattern(/^[^\0]*$/, { expected: "text without NUL" }))
+  ),
   timeout_seconds: PositiveSeconds
 })
 export type Check = typeof Check.Type

@@ -38,5 +38,7 @@ export const add = (a: Usage, b: Usage): Usage => ({
   cache_write_tokens: a.cache_write_tokens + b.cache_write_tokens,
   reasoning_tokens: a.reasoning_tokens + b.reasoning_tokens,
   provider_total_tokens:
-    a.provider_total_tokens === null && b.provider_total_tokens === null ? null : totalTokens(a) + totalTokens(b)
+    a.provider_total_tokens === null && b.provider_total_tokens === null
+      ? null
+      : totalTokens(a) + totalTokens(b)
 })

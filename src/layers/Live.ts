@@ -60,7 +60,10 @@ export const makeModels = (
     }).pipe(Effect.mapError((error) => refuse(error.message)))
   const [first, ...rest] = specs
   return Effect.gen(function* () {
-    const candidates: readonly [Model, ...ReadonlyArray<Model>] = [yield* make(first), ...(yield* Effect.forEach(rest, make))]
+    const candidates: readonly [Model, ...ReadonlyArray<Model>] = [
+      yield* make(first),
+      ...(yield* Effect.forEach(rest, make))
+    ]
     return candidates
   })
 }

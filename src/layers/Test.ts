@@ -25,7 +25,10 @@ export const layerRandom = Layer.sync(SecureRandom.SecureRandom, () => {
 })
 
 /** A check's outcome, from the files of the place that it ran in. */
-export type CheckScript = (argv: ReadonlyArray<string>, files: ReadonlyMap<string, string>) => Partial<CheckOutcome>
+export type CheckScript = (
+  argv: ReadonlyArray<string>,
+  files: ReadonlyMap<string, string>
+) => Partial<CheckOutcome>
 
 /** Passes when the file holds the text, fails otherwise. */
 export const passesWhen =
@@ -53,8 +56,10 @@ export const layerChecks = (memory: MemoryWorkspace, script: CheckScript) =>
             reason: null,
             output: ""
           }
-          if (place.distrust !== null) return { ...outcome, verdict: "could_not_verify", reason: place.distrust }
-          if (options.remaining_ms <= 0) return { ...outcome, verdict: "failed", exit_code: 124, reason: "timed out" }
+          if (place.distrust !== null)
+            return { ...outcome, verdict: "could_not_verify", reason: place.distrust }
+          if (options.remaining_ms <= 0)
+            return { ...outcome, verdict: "failed", exit_code: 124, reason: "timed out" }
           const decoder = new TextDecoder()
           const files = new Map(
             [...memory.nodesOf(treeAt(place.root))].flatMap(([path, node]) =>
@@ -86,11 +91,15 @@ export const layerGit = (files: Readonly<Record<string, MemoryFile>>, root = "/r
       source: (directory) =>
         directory === root || directory.startsWith(`${root}/`)
           ? Effect.succeed({ root, subdirectory: directory.slice(root.length + 1), head: testCommit })
-          : Effect.fail(new GitError({ reason: "not_a_repository", message: `${directory} is not in a git repository` })),
+          : Effect.fail(
+              new GitError({ reason: "not_a_repository", message: `${directory} is not in a git repository` })
+            ),
       resolve: (_root, revision) =>
         revision === "HEAD" || testCommit.startsWith(revision)
           ? Effect.succeed(testCommit)
-          : Effect.fail(new GitError({ reason: "unknown_commit", message: `there is no commit ${revision}` })),
+          : Effect.fail(
+              new GitError({ reason: "unknown_commit", message: `there is no commit ${revision}` })
+            ),
       dirty: () => Effect.succeed([]),
       file: (_root, _commit, path, max_bytes) =>
         Effect.sync(() => {

@@ -3,7 +3,12 @@
  */
 import { Effect } from "effect"
 import { refuse, type Refusal } from "../domain/Refusal.ts"
-import { isProviderName, laterProviders, providerNames, type ProviderName } from "../domain/model/Providers.ts"
+import {
+  isProviderName,
+  laterProviders,
+  providerNames,
+  type ProviderName
+} from "../domain/model/Providers.ts"
 import type { ModelSpec } from "../services/Model.ts"
 import { Settings } from "../services/Settings.ts"
 
@@ -43,8 +48,15 @@ export const chooseModels = Effect.fn("ChooseModels.chooseModels")(function* (
   const specified = request.model ?? settings.model
   const named = specified === null ? null : split(specified)
   const askedProvider = request.provider ?? settings.provider
-  if (named !== null && named.provider !== null && request.provider !== null && named.provider !== request.provider) {
-    return yield* refuse(`--provider ${request.provider} and --model ${specified} name two providers: keep one`)
+  if (
+    named !== null &&
+    named.provider !== null &&
+    request.provider !== null &&
+    named.provider !== request.provider
+  ) {
+    return yield* refuse(
+      `--provider ${request.provider} and --model ${specified} name two providers: keep one`
+    )
   }
   const providerName = named?.provider ?? askedProvider ?? config.provider ?? "openai-compatible"
   const provider = yield* providerOf(providerName)
@@ -60,7 +72,10 @@ export const chooseModels = Effect.fn("ChooseModels.chooseModels")(function* (
     provider,
     model,
     api_url:
-      request.api_url ?? settings.api_url ?? (sameAsConfig ? config.api_url : undefined) ?? settings.baseUrl(provider),
+      request.api_url ??
+      settings.api_url ??
+      (sameAsConfig ? config.api_url : undefined) ??
+      settings.baseUrl(provider),
     api_key: settings.apiKey(provider)
   }
   const fallbacks = yield* Effect.forEach(
@@ -68,7 +83,9 @@ export const chooseModels = Effect.fn("ChooseModels.chooseModels")(function* (
     Effect.fnUntraced(function* (text) {
       const fallback = split(text)
       if (fallback.provider === null || fallback.model.trim() === "") {
-        return yield* refuse(`--fallback-model ${JSON.stringify(text)}: write provider/model, as in anthropic/claude-sonnet-5`)
+        return yield* refuse(
+          `--fallback-model ${JSON.stringify(text)}: write provider/model, as in anthropic/claude-sonnet-5`
+        )
       }
       const name = yield* providerOf(fallback.provider)
       return {

@@ -26,10 +26,16 @@ interface Patch {
 const noPatch: Patch = { bytes: new Uint8Array(), files: [], tree: null, notes: [] }
 
 /** Why a patch may not be handed over; null when it may. */
-export const auditPatch = (task: Task, bytes: Uint8Array, files: ReadonlyArray<ChangedFile>): string | null => {
+export const auditPatch = (
+  task: Task,
+  bytes: Uint8Array,
+  files: ReadonlyArray<ChangedFile>
+): string | null => {
   const { max_changed_files, max_patch_bytes } = task.limits
-  if (files.length > max_changed_files) return `it changes ${files.length} files, and ${max_changed_files} are allowed`
-  if (bytes.length > max_patch_bytes) return `it has ${bytes.length} bytes, and ${max_patch_bytes} are allowed`
+  if (files.length > max_changed_files)
+    return `it changes ${files.length} files, and ${max_changed_files} are allowed`
+  if (bytes.length > max_patch_bytes)
+    return `it has ${bytes.length} bytes, and ${max_patch_bytes} are allowed`
   const rule = PathRule.compile(task.allowed_paths)
   if (Result.isFailure(rule)) return `the allowed paths cannot be read: ${rule.failure}`
   const outside = files.find((file) => !PathRule.allows(rule.success, file.path))

@@ -21,7 +21,9 @@ export const instructionsOf = Effect.fn("Instructions.instructionsOf")(function*
   paths: ReadonlyArray<string>
 ) {
   const git = yield* Git
-  const sources = directoriesOf(task.subdirectory).flatMap((directory) => names.map((name) => directory + name))
+  const sources = directoriesOf(task.subdirectory).flatMap((directory) =>
+    names.map((name) => directory + name)
+  )
   const known = new Set(paths)
   const found = yield* Effect.forEach(
     sources.filter((source) => known.has(source)),

@@ -38,10 +38,16 @@ const inject = (journal: Journal, nudge: { readonly source: string; readonly con
   journal.append({ event_type: "conversation.appended", data: { item: { role: "context", ...nudge } } })
 
 const wallTime = (task: Task): Ending =>
-  ending("wall_time_exceeded", `${task.limits.wall_time_seconds} seconds of active time are used up (--wall-time)`)
+  ending(
+    "wall_time_exceeded",
+    `${task.limits.wall_time_seconds} seconds of active time are used up (--wall-time)`
+  )
 
 /** Interrupts an effect when the run's active time is used up, however often the clock was paused meanwhile. */
-const withinWallTime = <A, E, R>(looping: Looping, effect: Effect.Effect<A, E, R>): Effect.Effect<A | Ending, E, R> => {
+const withinWallTime = <A, E, R>(
+  looping: Looping,
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<A | Ending, E, R> => {
   const expire: Effect.Effect<Ending> = Effect.gen(function* () {
     const remaining = yield* looping.stopwatch.remaining_ms
     if (remaining <= 0) return wallTime(looping.task)
@@ -93,7 +99,10 @@ const settle = Effect.fnUntraced(function* (looping: Looping, last: Failure | nu
   const tree = yield* workspace.scan
   if (tree === workspace.prepared.tree) return ending("no_changes")
   if (task.verification.mode !== "checks") {
-    return ending("unverified", task.verification.mode === "waived" ? null : "no check was declared (--check)")
+    return ending(
+      "unverified",
+      task.verification.mode === "waived" ? null : "no check was declared (--check)"
+    )
   }
   const verdict = yield* verify({ journal, task, workspace, stopwatch: looping.stopwatch }, tree)
   switch (verdict._tag) {
@@ -105,11 +114,16 @@ const settle = Effect.fnUntraced(function* (looping: Looping, last: Failure | nu
     case "Failed": {
       const failing = verdict.failing.map((outcome) => outcome.name).join(", ")
       if (last !== null && last.tree === tree && last.failing === failing) {
-        return ending("checks_failed", `the model finished twice with the same files, and ${failing} failed both times`)
+        return ending(
+          "checks_failed",
+          `the model finished twice with the same files, and ${failing} failed both times`
+        )
       }
       const unrecorded = yield* workspace.unrecorded
       const aside =
-        unrecorded.length === 0 ? "" : `\n\nNot part of your change, so the checks did not see it:\n${unrecorded.join("\n")}`
+        unrecorded.length === 0
+          ? ""
+          : `\n\nNot part of your change, so the checks did not see it:\n${unrecorded.join("\n")}`
       yield* inject(journal, nudges.checksFailed(verdict.failing.map(report).join("\n\n") + aside))
       return { tree, failing } satisfies Failure
     }
@@ -135,7 +149,10 @@ export const loop = Effect.fn("Loop.loop")(function* (looping: Looping) {
     if (isEnding(turn)) return turn
     const used = totalTokens((yield* journal.state).usage)
     if (max_total_tokens !== null && used > max_total_tokens) {
-      return ending("token_budget_exceeded", `${used} tokens were used, and ${max_total_tokens} are allowed (--max-total-tokens)`)
+      return ending(
+        "token_budget_exceeded",
+        `${used} tokens were used, and ${max_total_tokens} are allowed (--max-total-tokens)`
+      )
     }
 
     if (turn.tool_calls.length > 0) {

@@ -4,7 +4,7 @@
 import { Effect, FileSystem, Path, Result } from "effect"
 import { parseCommandLine, renderCommandLine } from "../domain/CommandLine.ts"
 import * as PathRule from "../domain/PathRule.ts"
-import { refuse, Refusal } from "../domain/Refusal.ts"
+import { refuse, type Refusal } from "../domain/Refusal.ts"
 import {
   defaultCheckTimeoutSeconds,
   defaultLimits,
@@ -77,7 +77,7 @@ const verificationOf = Effect.fnUntraced(function* (request: TaskRequest, source
       ? yield* proposeChecks(source.root, base.commit, source.subdirectory)
       : []
   if (wantsProposals && proposals.length === 0) {
-    return yield* refuse("--check auto found nothing to run here: name a command, as in --check \"npm test\"")
+    return yield* refuse('--check auto found nothing to run here: name a command, as in --check "npm test"')
   }
   const lines = wantsProposals ? [...new Set([...declared, ...proposals])] : declared
   const [first, ...rest] = yield* namedChecks(lines, timeout)
@@ -85,7 +85,7 @@ const verificationOf = Effect.fnUntraced(function* (request: TaskRequest, source
   if (!request.checks_required) return { mode: "undeclared" } satisfies Verification
   const advice =
     proposals.length === 0
-      ? "name one, as in --check \"npm test\""
+      ? 'name one, as in --check "npm test"'
       : `this repository seems to use ${proposals.map((line) => `--check ${JSON.stringify(line)}`).join(" ")} (--check auto takes that)`
   return yield* refuse(`no check was declared: ${advice}, or give --no-check for an unverified patch`)
 })
@@ -110,18 +110,21 @@ const within = (path: Path.Path, outer: string, inner: string): boolean => {
 }
 
 /** A path with the symlinks of whatever of it exists followed. */
-const realPath: (at: string) => Effect.Effect<string, never, FileSystem.FileSystem | Path.Path> = Effect.fnUntraced(
-  function* (at) {
+const realPath: (at: string) => Effect.Effect<string, never, FileSystem.FileSystem | Path.Path> =
+  Effect.fnUntraced(function* (at) {
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
     const parent = path.dirname(at)
-    return yield* fs.realPath(at).pipe(
-      Effect.catch(() =>
-        parent === at ? Effect.succeed(at) : Effect.map(realPath(parent), (real) => path.join(real, path.basename(at)))
+    return yield* fs
+      .realPath(at)
+      .pipe(
+        Effect.catch(() =>
+          parent === at
+            ? Effect.succeed(at)
+            : Effect.map(realPath(parent), (real) => path.join(real, path.basename(at)))
+        )
       )
-    )
-  }
-)
+  })
 
 /**
  * Refuses a check whose program is not on this machine. One that a path names may still come to be: through set-up, or

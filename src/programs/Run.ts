@@ -60,7 +60,11 @@ const beginConversation = Effect.fnUntraced(function* (journal: Journal, task: T
     task,
     paths,
     instructions,
-    tools: toolset.map(({ definition, effect }) => ({ name: definition.name, description: definition.description, effect }))
+    tools: toolset.map(({ definition, effect }) => ({
+      name: definition.name,
+      description: definition.description,
+      effect
+    }))
   })
   yield* journal.append({
     event_type: "prompt.built",
@@ -88,27 +92,26 @@ const story = Effect.fnUntraced(function* (
     Effect.tap((workspace) => Ref.set(opened, workspace)),
     Effect.forkScoped({ startImmediately: true })
   )
-  const workspace: Effect.Effect<OpenWorkspace, WorkspaceError | StoreError> = stopwatch.pause(Fiber.join(opening))
+  const workspace: Effect.Effect<OpenWorkspace, WorkspaceError | StoreError> = stopwatch.pause(
+    Fiber.join(opening)
+  )
   const { system, toolset } = yield* beginConversation(journal, task)
 
   const verifying = (open: OpenWorkspace): Verifying => ({ journal, task, workspace: open, stopwatch })
-  const context = Effect.map(
-    workspace,
-    (open): ToolContext => ({
-      workspace: open,
-      limits: task.limits,
-      allowed_paths: task.allowed_paths,
-      check_names: checksOf(task).map((check) => check.name),
-      run_check: (name) =>
-        Effect.gen(function* () {
-          const check = checksOf(task).find((declared) => declared.name === name)
-          if (check === undefined) return null
-          return yield* runCheck(verifying(open), check, yield* open.tree, "model").pipe(
-            Effect.provideService(Checks, checks)
-          )
-        }).pipe(Effect.orDie)
-    })
-  )
+  const context = Effect.map(workspace, (open): ToolContext => ({
+    workspace: open,
+    limits: task.limits,
+    allowed_paths: task.allowed_paths,
+    check_names: checksOf(task).map((check) => check.name),
+    run_check: (name) =>
+      Effect.gen(function* () {
+        const check = checksOf(task).find((declared) => declared.name === name)
+        if (check === undefined) return null
+        return yield* runCheck(verifying(open), check, yield* open.tree, "model").pipe(
+          Effect.provideService(Checks, checks)
+        )
+      }).pipe(Effect.orDie)
+  }))
   const setUpProblem = yield* Deferred.make<Ending>()
   if (task.baseline && checksOf(task).length > 0) {
     yield* workspace.pipe(
@@ -138,13 +141,15 @@ const story = Effect.fnUntraced(function* (
 
 /** An interrupted run is not over: it says so, and `resume` takes it from there. */
 const recordInterruption = (journal: Journal) =>
-  journal.append({ event_type: "run.interrupted", data: { reason: "interrupted" } }).pipe(
-    Effect.andThen(journal.barrier),
-    Effect.andThen(journal.checkpoint),
-    Effect.interruptible,
-    Effect.timeoutOption(interruptTimeout),
-    Effect.ignore
-  )
+  journal
+    .append({ event_type: "run.interrupted", data: { reason: "interrupted" } })
+    .pipe(
+      Effect.andThen(journal.barrier),
+      Effect.andThen(journal.checkpoint),
+      Effect.interruptible,
+      Effect.timeoutOption(interruptTimeout),
+      Effect.ignore
+    )
 
 /**
  * Runs a task to its end. Fails only when the store does; everything else is a result. Interrupting it leaves a run

@@ -33,6 +33,11 @@ export const makeStopwatch = (limit_ms: number): Effect.Effect<Stopwatch> =>
     return {
       elapsed_ms,
       remaining_ms: Effect.map(elapsed_ms, (elapsed) => Math.max(0, limit_ms - elapsed)),
-      pause: (effect) => Effect.acquireUseRelease(enter, () => effect, () => leave)
+      pause: (effect) =>
+        Effect.acquireUseRelease(
+          enter,
+          () => effect,
+          () => leave
+        )
     }
   })

@@ -46,7 +46,10 @@ const prepare = Effect.fnUntraced(function* (
   if (repeats(yield* Ref.get(rounds), callText(call.name, call.invalid_arguments ?? call.arguments))) {
     return {
       _tag: "End",
-      ending: ending("repeated_action", `the model went round in circles: ${call.name} again, with the same arguments`)
+      ending: ending(
+        "repeated_action",
+        `the model went round in circles: ${call.name} again, with the same arguments`
+      )
     }
   }
   const tool = tools.find((candidate) => candidate.definition.name === call.name)
@@ -129,9 +132,13 @@ const runAll = Effect.fnUntraced(function* (
   const context = yield* calling.context
   const tree = yield* context.workspace.tree
   const ids = batch.map(({ call }) => call.id)
-  if (batch.length > 1) yield* journal.append({ event_type: "tool.batch_started", data: { tool_call_ids: ids } })
+  if (batch.length > 1)
+    yield* journal.append({ event_type: "tool.batch_started", data: { tool_call_ids: ids } })
   for (const { call } of batch) {
-    yield* journal.append({ event_type: "tool.started", data: { tool_call_id: call.id, name: call.name, tree } })
+    yield* journal.append({
+      event_type: "tool.started",
+      data: { tool_call_id: call.id, name: call.name, tree }
+    })
   }
   yield* journal.barrier
   const observations = yield* Effect.forEach(batch, ({ call, tool }) => tool.call(call.arguments, context), {
@@ -140,7 +147,8 @@ const runAll = Effect.fnUntraced(function* (
   for (const [i, { call }] of batch.entries()) {
     yield* answer(calling, call, observations[i] ?? refusal("the tool gave no answer"))
   }
-  if (batch.length > 1) yield* journal.append({ event_type: "tool.batch_completed", data: { tool_call_ids: ids } })
+  if (batch.length > 1)
+    yield* journal.append({ event_type: "tool.batch_completed", data: { tool_call_ids: ids } })
 })
 
 /** Answers every call of a turn, or says how the run ends. */
@@ -178,4 +186,5 @@ export const answerCalls = Effect.fn("ToolCalls.answerCalls")(function* (
   return { _tag: "Answered", acted }
 })
 
-const sameCall = (a: ToolCall, b: ToolCall): boolean => callText(a.name, a.arguments) === callText(b.name, b.arguments)
+const sameCall = (a: ToolCall, b: ToolCall): boolean =>
+  callText(a.name, a.arguments) === callText(b.name, b.arguments)

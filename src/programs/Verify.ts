@@ -66,7 +66,9 @@ export const runCheck = Effect.fn("Verify.runCheck")(function* (
     return { outcome, wrote: yield* place.wrote }
   })
   const { outcome, wrote } = yield* Effect.scoped(inPlace).pipe(
-    Effect.catchTag("WorkspaceError", (error) => Effect.succeed({ outcome: unplaced(check, error), wrote: [] }))
+    Effect.catchTag("WorkspaceError", (error) =>
+      Effect.succeed({ outcome: unplaced(check, error), wrote: [] })
+    )
   )
   yield* journal.append({ event_type: "verification.completed", data: { purpose, tree, outcome, wrote } })
   return outcome

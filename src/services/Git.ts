@@ -5,7 +5,14 @@ import { Context, type Effect, Schema } from "effect"
 import type { CommitId } from "../domain/Ids.ts"
 
 export class GitError extends Schema.TaggedError<GitError>()("GitError", {
-  reason: Schema.Literals(["missing_git", "not_a_repository", "bare", "no_commits", "unknown_commit", "failed"]),
+  reason: Schema.Literals([
+    "missing_git",
+    "not_a_repository",
+    "bare",
+    "no_commits",
+    "unknown_commit",
+    "failed"
+  ]),
   message: Schema.String,
   cause: Schema.optionalKey(Schema.Defect())
 }) {}

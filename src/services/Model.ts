@@ -44,7 +44,7 @@ export interface ModelSpec {
   readonly model: string
   /** The base URL that the user chose; null for the provider's own. */
   readonly api_url: string | null
-  readonly api_key: Redacted.Redacted<string> | null
+  readonly api_key: Redacted.Redacted | null
 }
 
 /** The models of a run in the order in which they are tried. */

@@ -10,7 +10,16 @@ import type { SessionManifest } from "../domain/Session.ts"
 import type { Task } from "../domain/Task.ts"
 
 export class StoreError extends Schema.TaggedError<StoreError>()("StoreError", {
-  reason: Schema.Literals(["exists", "not_found", "busy", "damaged", "unwritable", "no_space", "newer_version", "invalid"]),
+  reason: Schema.Literals([
+    "exists",
+    "not_found",
+    "busy",
+    "damaged",
+    "unwritable",
+    "no_space",
+    "newer_version",
+    "invalid"
+  ]),
   /** The place that the message speaks of. */
   path: Schema.String,
   message: Schema.String,
@@ -65,10 +74,10 @@ export class RunStore extends Context.Service<
       readonly created: Omit<EventData<"run.created">, "run_id" | "store_version">
     }) => Effect.Effect<Journal, StoreError, Scope.Scope>
     /** Newest first. Reading never writes; a bad bundle is listed with what it lacks. */
-    readonly list: (options: { readonly limit: number; readonly query: string | null }) => Effect.Effect<
-      ReadonlyArray<RunSummary>,
-      StoreError
-    >
+    readonly list: (options: {
+      readonly limit: number
+      readonly query: string | null
+    }) => Effect.Effect<ReadonlyArray<RunSummary>, StoreError>
     /** One run by id or unique prefix. */
     readonly show: (idOrPrefix: string) => Effect.Effect<RunDetails, StoreError>
   }

@@ -30,7 +30,7 @@ export class Settings extends Context.Service<
     readonly model: string | null
     readonly api_url: string | null
     /** The key for a provider, from its environment variables; null when none is set. */
-    readonly apiKey: (provider: ProviderName) => Redacted.Redacted<string> | null
+    readonly apiKey: (provider: ProviderName) => Redacted.Redacted | null
     /** The environment's own base URL of a provider (OPENAI_BASE_URL, ANTHROPIC_BASE_URL, OLLAMA_HOST). */
     readonly baseUrl: (provider: ProviderName) => string | null
   }

@@ -34,10 +34,7 @@ export interface Tool {
   /** May run beside other such tools of the same turn. */
   readonly concurrent: boolean
   /** Decodes the arguments; a decode error is an observation that names the field. Bounded by the context's limits. */
-  readonly call: (
-    args: Readonly<Record<string, unknown>>,
-    context: ToolContext
-  ) => Effect.Effect<Observation>
+  readonly call: (args: Readonly<Record<string, unknown>>, context: ToolContext) => Effect.Effect<Observation>
   /** What a person should see before allowing it. */
   readonly preview: (args: Readonly<Record<string, unknown>>) => string
 }

@@ -9,7 +9,16 @@ import type { ChangedFile } from "../domain/Result.ts"
 import type { Task } from "../domain/Task.ts"
 
 export class WorkspaceError extends Schema.TaggedError<WorkspaceError>()("WorkspaceError", {
-  reason: Schema.Literals(["refused_path", "not_found", "not_a_file", "too_large", "changed", "unwritable", "setup_failed", "failed"]),
+  reason: Schema.Literals([
+    "refused_path",
+    "not_found",
+    "not_a_file",
+    "too_large",
+    "changed",
+    "unwritable",
+    "setup_failed",
+    "failed"
+  ]),
   message: Schema.String,
   cause: Schema.optionalKey(Schema.Defect())
 }) {}

@@ -22,7 +22,18 @@ describe("parseCommandLine", () => {
   })
 
   it("refuses what only a shell could do, naming it and the way out", () => {
-    for (const line of ["a && b", "a | b", "a; b", "a > f", "a < f", "a & ", "(a)", "a $(b)", "a `b`", "a\nb"]) {
+    for (const line of [
+      "a && b",
+      "a | b",
+      "a; b",
+      "a > f",
+      "a < f",
+      "a & ",
+      "(a)",
+      "a $(b)",
+      "a `b`",
+      "a\nb"
+    ]) {
       assert.match(failure(line), /repeat --check, or use sh -c '…'/, line)
     }
   })

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import * as fc from "fast-check"
-import { ConversationItem, pairToolCalls, type ToolObservation } from "../../src/domain/Conversation.ts"
+import { pairToolCalls, type ConversationItem, type ToolObservation } from "../../src/domain/Conversation.ts"
 import { ToolCallId } from "../../src/domain/Ids.ts"
 
 const id = Schema.decodeSync(ToolCallId)
@@ -25,11 +25,21 @@ const shape = (items: ReadonlyArray<ConversationItem>) =>
 
 describe("pairToolCalls", () => {
   it("answers a call that was never answered, in call order", () => {
-    assert.deepStrictEqual(shape(pairToolCalls([assistant("a", "b"), answer("b")])), ["assistant", "a:false", "b:true"])
+    assert.deepStrictEqual(shape(pairToolCalls([assistant("a", "b"), answer("b")])), [
+      "assistant",
+      "a:false",
+      "b:true"
+    ])
   })
 
   it("moves late answers to their turn and drops answers to nothing and second answers", () => {
-    const items = [assistant("a"), { role: "user", content: "u" } as const, answer("a"), answer("a", "again"), answer("z")]
+    const items = [
+      assistant("a"),
+      { role: "user", content: "u" } as const,
+      answer("a"),
+      answer("a", "again"),
+      answer("z")
+    ]
     assert.deepStrictEqual(shape(pairToolCalls(items)), ["assistant", "a:true", "user"])
   })
 
@@ -45,7 +55,9 @@ describe("pairToolCalls", () => {
           ...fresh.filter((name) => kept(name)).map((name) => answer(name))
         ]
         const paired = pairToolCalls(items)
-        const called = paired.flatMap((item) => (item.role === "assistant" ? item.tool_calls.map((c) => c.id) : []))
+        const called = paired.flatMap((item) =>
+          item.role === "assistant" ? item.tool_calls.map((c) => c.id) : []
+        )
         const answered = paired.flatMap((item) => (item.role === "tool" ? [item.tool_call_id] : []))
         assert.deepStrictEqual(answered, called)
         assert.deepStrictEqual(pairToolCalls(paired), paired)

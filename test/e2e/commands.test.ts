@@ -14,11 +14,23 @@ describe("interruption", () => {
     await using home = makeHome()
     await using server = await startModelServer([stall()])
     const before = snapshotTree(repo.root)
-    await using running = startCli(["exec", "Fix add.", "-C", repo.root, ...providerArgs(server), ...checkArgs, "--run-root", home.runRoot], {
-      cwd: repo.root,
-      home,
-      env: { OPENAI_API_KEY: "x" }
-    })
+    await using running = startCli(
+      [
+        "exec",
+        "Fix add.",
+        "-C",
+        repo.root,
+        ...providerArgs(server),
+        ...checkArgs,
+        "--run-root",
+        home.runRoot
+      ],
+      {
+        cwd: repo.root,
+        home,
+        env: { OPENAI_API_KEY: "x" }
+      }
+    )
     await server.received(1)
     const asked = performance.now()
     running.signal("SIGINT", "group")
@@ -27,7 +39,10 @@ describe("interruption", () => {
     assert.strictEqual(result.code, 130, result.stderr)
     assert.deepStrictEqual(result.leftovers(), [])
     assertUntouched(before, snapshotTree(repo.root))
-    await using listed = await runCli(["sessions", "--run-root", home.runRoot, "--output", "json"], { cwd: repo.root, home })
+    await using listed = await runCli(["sessions", "--run-root", home.runRoot, "--output", "json"], {
+      cwd: repo.root,
+      home
+    })
     const runs: unknown = JSON.parse(listed.stdout)
     assert.isArray(runs)
     assert.include(listed.stdout, '"terminal_reason": null')
@@ -39,7 +54,19 @@ describe("interruption", () => {
     await using home = makeHome()
     await using server = await startModelServer([calls(fix), says("Done.")])
     await using running = startCli(
-      ["exec", "Fix add.", "-C", repo.root, ...providerArgs(server), "--no-baseline", "--check", `sh -c 'trap "" TERM; sleep 100 & sleep 100'`, "--unsafe-local-exec", "--run-root", home.runRoot],
+      [
+        "exec",
+        "Fix add.",
+        "-C",
+        repo.root,
+        ...providerArgs(server),
+        "--no-baseline",
+        "--check",
+        `sh -c 'trap "" TERM; sleep 100 & sleep 100'`,
+        "--unsafe-local-exec",
+        "--run-root",
+        home.runRoot
+      ],
       { cwd: repo.root, home, env: { OPENAI_API_KEY: "x" } }
     )
     await running.stderrLine(/^checking:/)
@@ -68,7 +95,11 @@ describe("what stdout carries", () => {
 
   it("text: the answer for people, the progress on stderr", async () => {
     await using repo = addRepo()
-    await using ran = await execOn(repo, [calls(fix), says("It subtracted.")], [...checkArgs, "--output", "text"])
+    await using ran = await execOn(
+      repo,
+      [calls(fix), says("It subtracted.")],
+      [...checkArgs, "--output", "text"]
+    )
     assert.include(ran.result.stdout, "It subtracted.")
     assert.include(ran.result.stdout, "completed: verified")
     assert.match(ran.result.stdout, /patch: +\/.*changes\.patch/)
@@ -78,7 +109,10 @@ describe("what stdout carries", () => {
   it("through -p in a pipe: JSON; an edit without a check ends unverified with 1", async () => {
     await using repo = addRepo()
     await using server = await startModelServer([calls(fix), says("Done.")])
-    await using result = await runCli(["-p", "Fix add.", "-C", repo.root, ...providerArgs(server)], { cwd: repo.root, env: { OPENAI_API_KEY: "x" } })
+    await using result = await runCli(["-p", "Fix add.", "-C", repo.root, ...providerArgs(server)], {
+      cwd: repo.root,
+      env: { OPENAI_API_KEY: "x" }
+    })
     assert.strictEqual(result.code, 1, result.stderr)
     assert.strictEqual(result.json()["terminal_reason"], "unverified")
   })
@@ -86,7 +120,10 @@ describe("what stdout carries", () => {
   it("the default command answers a question in plain lines", async () => {
     await using repo = addRepo()
     await using server = await startModelServer([says("It adds two numbers, wrongly.")])
-    await using result = await runCli(["What does add do?", ...providerArgs(server)], { cwd: repo.root, env: { OPENAI_API_KEY: "x" } })
+    await using result = await runCli(["What does add do?", ...providerArgs(server)], {
+      cwd: repo.root,
+      env: { OPENAI_API_KEY: "x" }
+    })
     assert.strictEqual(result.code, 0, result.stderr)
     assert.include(result.stdout, "It adds two numbers, wrongly.")
     assert.include(result.stdout, "completed: no_changes")
@@ -102,7 +139,10 @@ describe("stdin", () => {
 
   it("is the prompt when the prompt is -", async () => {
     await using repo = addRepo()
-    await using ran = await execOn(repo, [says("Nothing to do.")], checkArgs, { cli: { stdin: { text: "Explain the\nbug.\n" } }, prompt: "-" })
+    await using ran = await execOn(repo, [says("Nothing to do.")], checkArgs, {
+      cli: { stdin: { text: "Explain the\nbug.\n" } },
+      prompt: "-"
+    })
     assert.include(bodyOf(ran, 0), "Explain the\\nbug.")
   })
 })
@@ -116,7 +156,13 @@ describe("the source", () => {
     assert.strictEqual(ran.json["terminal_reason"], "verified")
     assert.strictEqual(ran.result.stderr.split("draft.txt").length - 1, 1, ran.result.stderr)
     assert.notInclude(ran.readArtifact("patch"), "draft.txt")
-    const seen = ["--check", `node -e "process.exit(require('node:fs').existsSync('draft.txt') ? 0 : 1)"`, "--unsafe-local-exec", "--base", "working-tree"]
+    const seen = [
+      "--check",
+      `node -e "process.exit(require('node:fs').existsSync('draft.txt') ? 0 : 1)"`,
+      "--unsafe-local-exec",
+      "--base",
+      "working-tree"
+    ]
     await using along = await execOn(repo, [calls(fix), says("Done.")], seen)
     assert.strictEqual(along.json["terminal_reason"], "verified", along.result.stderr)
     assert.deepStrictEqual(along.json["changed_files"], [addFix.path])
@@ -143,7 +189,11 @@ describe("parallel reads and broken arguments", () => {
   it("that are no JSON come back as an observation, and an unknown tool names the known ones", async () => {
     await using repo = addRepo()
     const broken = turn({ toolCalls: [{ name: "read_file", arguments: "}{ not json" }] })
-    await using ran = await execOn(repo, [broken, calls(call("teleport", {})), calls(call("read_file", { file: "x" })), says("Sorry.")], checkArgs)
+    await using ran = await execOn(
+      repo,
+      [broken, calls(call("teleport", {})), calls(call("read_file", { file: "x" })), says("Sorry.")],
+      checkArgs
+    )
     assert.include(bodyOf(ran, 1), "valid JSON")
     assert.include(bodyOf(ran, 2), "there is no tool named")
     assert.match(bodyOf(ran, 3), /path/)

@@ -12,7 +12,9 @@ const root = fileURLToPath(new URL("../..", import.meta.url))
 describe("examples/embed", () => {
   it("compiles against the published types", () => {
     const tsc = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin", "tsc")
-    const { status, stdout } = spawnSync(process.execPath, [tsc, "-p", join(root, "examples/embed")], { encoding: "utf8" })
+    const { status, stdout } = spawnSync(process.execPath, [tsc, "-p", join(root, "examples/embed")], {
+      encoding: "utf8"
+    })
     assert.strictEqual(status, 0, stdout)
   })
 
@@ -20,10 +22,14 @@ describe("examples/embed", () => {
     await using repo = addRepo()
     await using home = makeHome()
     const before = snapshotTree(repo.root)
-    const printed = execFileSync(process.execPath, [join(root, "examples/embed/main.ts"), repo.root, home.runRoot], {
-      env: home.env,
-      encoding: "utf8"
-    })
+    const printed = execFileSync(
+      process.execPath,
+      [join(root, "examples/embed/main.ts"), repo.root, home.runRoot],
+      {
+        env: home.env,
+        encoding: "utf8"
+      }
+    )
     assertUntouched(before, snapshotTree(repo.root))
     assert.include(printed, "asked: modify call_2")
     assert.include(printed, "approval.resolved")

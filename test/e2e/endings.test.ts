@@ -4,7 +4,11 @@ import { cutAfter, raw, stall, status, turn } from "../support/ModelServer.ts"
 import { assertComplete, bodyOf, call, calls, checkArgs, execOn, says } from "./support.ts"
 
 const fix = call("replace_text", { path: addFix.path, old_text: addFix.old_text, new_text: addFix.new_text })
-const wrongFix = call("replace_text", { path: addFix.path, old_text: addFix.old_text, new_text: "left * right" })
+const wrongFix = call("replace_text", {
+  path: addFix.path,
+  old_text: addFix.old_text,
+  new_text: "left * right"
+})
 const wait = { headers: { "retry-after-ms": "1" } }
 const page = raw({
   status: 502,
@@ -37,8 +41,16 @@ describe("how a run ends", () => {
 
   it("with a check that turns green on the second try: verified", async () => {
     await using repo = addRepo()
-    const repair = call("replace_text", { path: addFix.path, old_text: "left * right", new_text: "left + right" })
-    await using ran = await execOn(repo, [calls(wrongFix), says("Fixed."), calls(repair), says("Now.")], checkArgs)
+    const repair = call("replace_text", {
+      path: addFix.path,
+      old_text: "left * right",
+      new_text: "left + right"
+    })
+    await using ran = await execOn(
+      repo,
+      [calls(wrongFix), says("Fixed."), calls(repair), says("Now.")],
+      checkArgs
+    )
     assert.strictEqual(ran.json["terminal_reason"], "verified", ran.result.stderr)
   })
 
@@ -76,7 +88,11 @@ describe("how a run ends", () => {
   it("with more tokens than allowed: token_budget_exceeded, exit 4, the turn that crossed the line not executed", async () => {
     await using repo = addRepo()
     const expensive = turn({ toolCalls: [fix], usage: { input: 150, output: 10 } })
-    await using ran = await execOn(repo, [expensive, says("never")], [...checkArgs, "--max-total-tokens", "100"])
+    await using ran = await execOn(
+      repo,
+      [expensive, says("never")],
+      [...checkArgs, "--max-total-tokens", "100"]
+    )
     assert.strictEqual(ran.result.code, 4)
     assert.strictEqual(ran.json["terminal_reason"], "token_budget_exceeded")
     assert.include(String(ran.json["error"]), "160")
@@ -85,7 +101,9 @@ describe("how a run ends", () => {
 
   it("with a key that is refused: provider_auth, after one request, the key in no file", async () => {
     await using repo = addRepo()
-    await using ran = await execOn(repo, [status(401)], checkArgs, { cli: { env: { OPENAI_API_KEY: "sk-very-secret-0123456789" } } })
+    await using ran = await execOn(repo, [status(401)], checkArgs, {
+      cli: { env: { OPENAI_API_KEY: "sk-very-secret-0123456789" } }
+    })
     assert.strictEqual(ran.result.code, 1)
     assert.strictEqual(ran.json["terminal_reason"], "provider_auth")
     assert.strictEqual(ran.server.calls.length, 1)
@@ -98,7 +116,11 @@ describe("how a run ends", () => {
 
   it("with an endpoint that comes back at the fifth attempt: every wait is an event", async () => {
     await using repo = addRepo()
-    await using ran = await execOn(repo, [status(500, wait), status(529, wait), page, status(503, wait), says("Recovered.")], checkArgs)
+    await using ran = await execOn(
+      repo,
+      [status(500, wait), status(529, wait), page, status(503, wait), says("Recovered.")],
+      checkArgs
+    )
     assert.strictEqual(ran.result.code, 0, ran.result.stderr)
     assert.strictEqual(ran.eventTypes().filter((type) => type === "model.retry").length, 4)
     assert.notInclude(ran.result.stderr, "<html")
@@ -106,7 +128,11 @@ describe("how a run ends", () => {
 
   it("with an endpoint that stays broken: five attempts, then its kind, all artifacts there", async () => {
     await using repo = addRepo()
-    await using ran = await execOn(repo, Array.from({ length: 5 }, () => status(500, wait)), checkArgs)
+    await using ran = await execOn(
+      repo,
+      Array.from({ length: 5 }, () => status(500, wait)),
+      checkArgs
+    )
     assert.strictEqual(ran.result.code, 1)
     assert.strictEqual(ran.json["terminal_reason"], "provider_provider")
     assert.strictEqual(ran.server.calls.length, 5)
@@ -126,7 +152,11 @@ describe("how a run ends", () => {
   it("on the model that the fallback went to", async () => {
     await using repo = addRepo()
     const quota = status(402)
-    await using ran = await execOn(repo, [quota, calls(fix), says("Done.")], [...checkArgs, "--fallback-model", "openai-compatible/second"])
+    await using ran = await execOn(
+      repo,
+      [quota, calls(fix), says("Done.")],
+      [...checkArgs, "--fallback-model", "openai-compatible/second"]
+    )
     assert.strictEqual(ran.json["terminal_reason"], "verified", ran.result.stderr)
     const models = ran.server.calls.map((request) => JSON.parse(String(request.rawBody)).model)
     assert.deepStrictEqual(models, ["m", "second", "second"])
@@ -143,7 +173,11 @@ describe("how a run ends", () => {
 
   it("with a check whose program is not there: said before anything is asked", async () => {
     await using repo = addRepo()
-    await using ran = await execOn(repo, [says("never")], ["--check", "no-such-program-here", "--unsafe-local-exec"])
+    await using ran = await execOn(
+      repo,
+      [says("never")],
+      ["--check", "no-such-program-here", "--unsafe-local-exec"]
+    )
     assert.strictEqual(ran.result.code, 2)
     assert.match(ran.result.stderr, /no-such-program-here/)
     assert.strictEqual(ran.server.calls.length, 0)
@@ -151,7 +185,11 @@ describe("how a run ends", () => {
 
   it("with a check that runs no tests: could_not_verify", async () => {
     await using repo = addRepo()
-    await using ran = await execOn(repo, [calls(fix), says("Done.")], ["--check", "node --test --test-name-pattern=none", "--unsafe-local-exec"])
+    await using ran = await execOn(
+      repo,
+      [calls(fix), says("Done.")],
+      ["--check", "node --test --test-name-pattern=none", "--unsafe-local-exec"]
+    )
     assert.notStrictEqual(ran.json["terminal_reason"], "verified")
   })
 
@@ -165,7 +203,12 @@ describe("how a run ends", () => {
   it("after a truncated answer, which is gone on with, for every provider", async () => {
     for (const provider of ["openai-compatible", "anthropic"] as const) {
       await using repo = addRepo()
-      await using ran = await execOn(repo, [turn({ text: "I will", finish: "length" }), calls(fix), says("Done.")], checkArgs, { provider })
+      await using ran = await execOn(
+        repo,
+        [turn({ text: "I will", finish: "length" }), calls(fix), says("Done.")],
+        checkArgs,
+        { provider }
+      )
       assert.strictEqual(ran.json["terminal_reason"], "verified", ran.result.stderr)
     }
   })

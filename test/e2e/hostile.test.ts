@@ -4,11 +4,15 @@ import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { addFix, addRepo } from "../support/repos/add.ts"
 import { hostileRepo } from "../support/repos/hostile.ts"
-import { call, calls, checkArgs, execOn, says } from "./support.ts"
+import { call, calls, execOn, says } from "./support.ts"
 
 const create = (path: string, content: string) => call("create_file", { path, content })
 /** A check that passes as soon as a file of the model's choosing is there. */
-const wants = (path: string) => ["--check", `node -e "process.exit(require('node:fs').existsSync('${path}') ? 0 : 1)"`, "--unsafe-local-exec"]
+const wants = (path: string) => [
+  "--check",
+  `node -e "process.exit(require('node:fs').existsSync('${path}') ? 0 : 1)"`,
+  "--unsafe-local-exec"
+]
 const twice = [says("Done."), says("It is done.")]
 
 describe("a check that only passes by a trick is not verified", () => {
@@ -19,7 +23,11 @@ describe("a check that only passes by a trick is not verified", () => {
     ["an absolute path", [create("/tmp/looplane-trick.txt", "x\n")], "/tmp/looplane-trick.txt"]
   ])("%s", async (_, tricks, path) => {
     await using repo = addRepo()
-    await using ran = await execOn(repo, [calls(...tricks), calls(create("visible.txt", "x\n")), ...twice], wants(path))
+    await using ran = await execOn(
+      repo,
+      [calls(...tricks), calls(create("visible.txt", "x\n")), ...twice],
+      wants(path)
+    )
     assert.notStrictEqual(ran.json["terminal_reason"], "verified", ran.result.stderr)
     assert.notInclude(ran.readArtifact("patch"), "trick")
     assert.isFalse(existsSync("/tmp/looplane-trick.txt"))
@@ -27,38 +35,72 @@ describe("a check that only passes by a trick is not verified", () => {
 
   it("what is handed over is what was checked: a file in an ignored place, made by a tool, is in the patch", async () => {
     await using repo = addRepo()
-    await using ran = await execOn(repo, [calls(create("dist/made.js", "x\n")), says("Done.")], wants("dist/made.js"))
+    await using ran = await execOn(
+      repo,
+      [calls(create("dist/made.js", "x\n")), says("Done.")],
+      wants("dist/made.js")
+    )
     assert.strictEqual(ran.json["terminal_reason"], "verified", ran.result.stderr)
     assert.include(ran.readArtifact("patch"), "dist/made.js")
   })
 
   it("an edited .gitignore hides nothing", async () => {
     await using repo = addRepo()
-    const hide = call("replace_text", { path: ".gitignore", old_text: "*.log", new_text: "*.log\nsrc/\nhidden.txt" })
-    await using ran = await execOn(repo, [calls(hide), calls(create("hidden.txt", "x\n")), says("Done.")], wants("hidden.txt"))
+    const hide = call("replace_text", {
+      path: ".gitignore",
+      old_text: "*.log",
+      new_text: "*.log\nsrc/\nhidden.txt"
+    })
+    await using ran = await execOn(
+      repo,
+      [calls(hide), calls(create("hidden.txt", "x\n")), says("Done.")],
+      wants("hidden.txt")
+    )
     assert.strictEqual(ran.json["terminal_reason"], "verified", ran.result.stderr)
     assert.include(ran.readArtifact("patch"), "hidden.txt")
   })
 
   it("a nested repository is not handed over, and does not count", async () => {
     await using repo = addRepo()
-    await using ran = await execOn(repo, [calls(create("inner/.git/HEAD", "ref: refs/heads/main\n")), calls(create("visible.txt", "x\n")), ...twice], wants("inner/.git/HEAD"))
+    await using ran = await execOn(
+      repo,
+      [
+        calls(create("inner/.git/HEAD", "ref: refs/heads/main\n")),
+        calls(create("visible.txt", "x\n")),
+        ...twice
+      ],
+      wants("inner/.git/HEAD")
+    )
     assert.notStrictEqual(ran.json["terminal_reason"], "verified")
     assert.notInclude(ran.readArtifact("patch"), "inner")
   })
 
   it("line endings are bytes: a CRLF file is checked as it is handed over", async () => {
-    await using repo = addRepo({ files: { ".gitattributes": "*.txt text eol=crlf\n", "data.txt": "one\ntwo\n" } })
+    await using repo = addRepo({
+      files: { ".gitattributes": "*.txt text eol=crlf\n", "data.txt": "one\ntwo\n" }
+    })
     const edit = call("replace_text", { path: "data.txt", old_text: "two\n", new_text: "three\n" })
-    const same = ["--check", `node -e "process.exit(require('node:fs').readFileSync('data.txt','utf8') === 'one\\\\nthree\\\\n' ? 0 : 1)"`, "--unsafe-local-exec"]
+    const same = [
+      "--check",
+      `node -e "process.exit(require('node:fs').readFileSync('data.txt','utf8') === 'one\\\\nthree\\\\n' ? 0 : 1)"`,
+      "--unsafe-local-exec"
+    ]
     await using ran = await execOn(repo, [calls(edit), says("Done.")], same)
     assert.strictEqual(ran.json["terminal_reason"], "verified", JSON.stringify(ran.json["verification"]))
   })
 
   it("what a check writes is thrown away with its place and named in the journal", async () => {
     await using repo = addRepo()
-    const fix = call("replace_text", { path: addFix.path, old_text: addFix.old_text, new_text: addFix.new_text })
-    await using ran = await execOn(repo, [calls(fix), says("Done.")], ["--check", `sh -c 'echo litter > litter.txt; node --test'`, "--unsafe-local-exec"])
+    const fix = call("replace_text", {
+      path: addFix.path,
+      old_text: addFix.old_text,
+      new_text: addFix.new_text
+    })
+    await using ran = await execOn(
+      repo,
+      [calls(fix), says("Done.")],
+      ["--check", `sh -c 'echo litter > litter.txt; node --test'`, "--unsafe-local-exec"]
+    )
     assert.strictEqual(ran.json["terminal_reason"], "verified", ran.result.stderr)
     assert.notInclude(ran.readArtifact("patch"), "litter")
     assert.include(ran.readArtifact("events"), "litter.txt")
@@ -71,7 +113,11 @@ describe("a hostile repository", () => {
     try {
       const marker = join(place, "ran")
       await using repo = hostileRepo(marker)
-      await using ran = await execOn(repo, [calls(create("new.txt", "x\n")), says("Done.")], ["--check", "node -e 0", "--unsafe-local-exec"])
+      await using ran = await execOn(
+        repo,
+        [calls(create("new.txt", "x\n")), says("Done.")],
+        ["--check", "node -e 0", "--unsafe-local-exec"]
+      )
       assert.strictEqual(ran.json["terminal_reason"], "verified", ran.result.stderr)
       assert.deepStrictEqual(repo.ran(), [], existsSync(marker) ? readFileSync(marker, "utf8") : "")
     } finally {
@@ -84,7 +130,11 @@ describe("a hostile repository", () => {
     const place = mkdtempSync(join(tmpdir(), "looplane-marker-"))
     try {
       await using repo = hostileRepo(join(place, "ran"))
-      await using ran = await execOn(repo, [calls(create("new.txt", "x\n")), says("Done.")], ["--check", "node -e 0", "--unsafe-local-exec", "--base", "working-tree"])
+      await using ran = await execOn(
+        repo,
+        [calls(create("new.txt", "x\n")), says("Done.")],
+        ["--check", "node -e 0", "--unsafe-local-exec", "--base", "working-tree"]
+      )
       assert.strictEqual(ran.json["terminal_reason"], "verified", ran.result.stderr)
       assert.deepStrictEqual(repo.ran(), [])
     } finally {

@@ -16,7 +16,11 @@ const env = { OPENAI_API_KEY: "x" }
 const refused = async (
   args: ReadonlyArray<string>,
   says: RegExp,
-  options: { readonly cwd: string; readonly env?: Readonly<Record<string, string | undefined>>; readonly stdin?: string }
+  options: {
+    readonly cwd: string
+    readonly env?: Readonly<Record<string, string | undefined>>
+    readonly stdin?: string
+  }
 ) => {
   await using home = makeHome()
   const result = await runCli(args, {
@@ -39,31 +43,85 @@ describe("bad input is one line, exit 2, and nothing is created", () => {
   it.each<readonly [string, ReadonlyArray<string>, RegExp]>([
     ["no model", ["exec", "Fix.", ...checkArgs], /--model/],
     ["bad URL", ["exec", "Fix.", ...checkArgs, "--model", "m", "--api-url", "not a url"], /URL/i],
-    ["URL with credentials", ["exec", "Fix.", ...checkArgs, "--model", "m", "--api-url", "https://a:b@example.com/v1"], /credential|user/i],
-    ["http on a foreign host", ["exec", "Fix.", ...checkArgs, "--model", "m", "--api-url", "http://example.com/v1"], /https/],
-    ["a custom host of a native provider", ["exec", "Fix.", ...checkArgs, "--provider", "anthropic", "--model", "m", "--api-url", "https://example.com"], /--allow-custom-provider-endpoint|ANTHROPIC_API_KEY/],
+    [
+      "URL with credentials",
+      ["exec", "Fix.", ...checkArgs, "--model", "m", "--api-url", "https://a:b@example.com/v1"],
+      /credential|user/i
+    ],
+    [
+      "http on a foreign host",
+      ["exec", "Fix.", ...checkArgs, "--model", "m", "--api-url", "http://example.com/v1"],
+      /https/
+    ],
+    [
+      "a custom host of a native provider",
+      [
+        "exec",
+        "Fix.",
+        ...checkArgs,
+        "--provider",
+        "anthropic",
+        "--model",
+        "m",
+        "--api-url",
+        "https://example.com"
+      ],
+      /--allow-custom-provider-endpoint|ANTHROPIC_API_KEY/
+    ],
     ["unknown provider", ["exec", "Fix.", ...checkArgs, "--provider", "nope", "--model", "m"], /nope/],
-    ["provider of a later version", ["exec", "Fix.", ...checkArgs, "--provider", "gemini", "--model", "m"], /gemini is not in this version/],
+    [
+      "provider of a later version",
+      ["exec", "Fix.", ...checkArgs, "--provider", "gemini", "--model", "m"],
+      /gemini is not in this version/
+    ],
     ["unknown flag", ["exec", "Fix.", ...checkArgs, ...model, "--frobnicate"], /--frobnicate/],
     ["misspelt flag", ["exec", "Fix.", "--chekc", "x", ...model], /--chekc.*--check/],
     ["empty prompt", ["exec", "  ", ...checkArgs, ...model], /prompt is empty/],
     ["no prompt", ["exec", ...checkArgs, ...model], /prompt is needed/],
     ["prompt twice", ["exec", "a", "--task", "b", ...checkArgs, ...model], /given twice/],
     ["missing directory", ["exec", "Fix.", "-C", "no/such/place", ...checkArgs, ...model], /no\/such\/place/],
-    ["unparsable check", ["exec", "Fix.", "--check", "node 'x", "--unsafe-local-exec", ...model], /quote is not closed/],
-    ["shell operator in a check", ["exec", "Fix.", "--check", "npm test && npm run lint", "--unsafe-local-exec", ...model], /repeat --check, or use sh -c/],
+    [
+      "unparsable check",
+      ["exec", "Fix.", "--check", "node 'x", "--unsafe-local-exec", ...model],
+      /quote is not closed/
+    ],
+    [
+      "shell operator in a check",
+      ["exec", "Fix.", "--check", "npm test && npm run lint", "--unsafe-local-exec", ...model],
+      /repeat --check, or use sh -c/
+    ],
     ["no check", ["exec", "Fix.", "--unsafe-local-exec", ...model], /no check was declared.*npm test/],
     ["check and no check", ["exec", "Fix.", ...checkArgs, "--no-check", ...model], /exclude each other/],
     ["checks without leave", ["exec", "Fix.", "--check", "node --test", ...model], /--unsafe-local-exec/],
-    ["set-up without leave", ["exec", "Fix.", "--no-check", "--setup", "npm ci", ...model], /--setup.*--unsafe-local-exec/],
+    [
+      "set-up without leave",
+      ["exec", "Fix.", "--no-check", "--setup", "npm ci", ...model],
+      /--setup.*--unsafe-local-exec/
+    ],
     ["no steps", ["exec", "Fix.", ...checkArgs, ...model, "--max-steps", "0"], /--max-steps/],
     ["no number", ["exec", "Fix.", ...checkArgs, ...model, "--max-steps", "many"], /max-steps/],
     ["unknown commit", ["exec", "Fix.", ...checkArgs, ...model, "--base-sha", "deadbeef"], /deadbeef/],
-    ["bad allowed path", ["exec", "Fix.", ...checkArgs, ...model, "--allowed-path", "../up"], /--allowed-path/],
-    ["bad fallback", ["exec", "Fix.", ...checkArgs, ...model, "--fallback-model", "justamodel"], /provider\/model/],
-    ["two providers", ["exec", "Fix.", ...checkArgs, "--provider", "ollama", "--model", "anthropic/x"], /two providers/],
+    [
+      "bad allowed path",
+      ["exec", "Fix.", ...checkArgs, ...model, "--allowed-path", "../up"],
+      /--allowed-path/
+    ],
+    [
+      "bad fallback",
+      ["exec", "Fix.", ...checkArgs, ...model, "--fallback-model", "justamodel"],
+      /provider\/model/
+    ],
+    [
+      "two providers",
+      ["exec", "Fix.", ...checkArgs, "--provider", "ollama", "--model", "anthropic/x"],
+      /two providers/
+    ],
     ["unknown output", ["exec", "Fix.", ...checkArgs, ...model, "--output", "xml"], /output/],
-    ["later flag", ["exec", "Fix.", ...checkArgs, ...model, "--dangerous"], /--dangerous is not in this version/],
+    [
+      "later flag",
+      ["exec", "Fix.", ...checkArgs, ...model, "--dangerous"],
+      /--dangerous is not in this version/
+    ],
     ["later command", ["resume", "last"], /"resume" is not in this version/]
   ])("%s", async (_, args, says) => {
     await using repo = addRepo()
@@ -74,11 +132,19 @@ describe("bad input is one line, exit 2, and nothing is created", () => {
 
   it("a run root inside the repository, also through a symlink", async () => {
     await using repo = addRepo()
-    await refused(["exec", "Fix.", ...checkArgs, ...model, "--run-root", join(repo.root, "runs")], /inside the repository/, { cwd: repo.root })
+    await refused(
+      ["exec", "Fix.", ...checkArgs, ...model, "--run-root", join(repo.root, "runs")],
+      /inside the repository/,
+      { cwd: repo.root }
+    )
     const link = mkdtempSync(join(tmpdir(), "looplane-link-"))
     try {
       symlinkSync(repo.root, join(link, "repo"))
-      await refused(["exec", "Fix.", ...checkArgs, ...model, "--run-root", join(link, "repo", "runs")], /inside the repository/, { cwd: repo.root })
+      await refused(
+        ["exec", "Fix.", ...checkArgs, ...model, "--run-root", join(link, "repo", "runs")],
+        /inside the repository/,
+        { cwd: repo.root }
+      )
     } finally {
       rmSync(link, { recursive: true })
     }
@@ -86,8 +152,15 @@ describe("bad input is one line, exit 2, and nothing is created", () => {
 
   it("a missing key, named by its variable", async () => {
     await using repo = addRepo()
-    await refused(["exec", "Fix.", ...checkArgs, "--provider", "anthropic", "--model", "m"], /ANTHROPIC_API_KEY/, { cwd: repo.root })
-    await refused(["exec", "Fix.", ...checkArgs, "--model", "m"], /OPENAI_API_KEY/, { cwd: repo.root, env: { OPENAI_API_KEY: undefined } })
+    await refused(
+      ["exec", "Fix.", ...checkArgs, "--provider", "anthropic", "--model", "m"],
+      /ANTHROPIC_API_KEY/,
+      { cwd: repo.root }
+    )
+    await refused(["exec", "Fix.", ...checkArgs, "--model", "m"], /OPENAI_API_KEY/, {
+      cwd: repo.root,
+      env: { OPENAI_API_KEY: undefined }
+    })
   })
 
   it("an empty prompt on stdin", async () => {
@@ -98,14 +171,29 @@ describe("bad input is one line, exit 2, and nothing is created", () => {
   it("a place that is no repository, or one without a commit, or a bare one, or the inside of .git", async () => {
     const place = mkdtempSync(join(tmpdir(), "looplane-places-"))
     try {
-      const git = (...args: ReadonlyArray<string>) => execFileSync("git", [...args], { cwd: place, env: gitEnvironment(place) })
+      const git = (...args: ReadonlyArray<string>) =>
+        execFileSync("git", [...args], { cwd: place, env: gitEnvironment(place) })
       mkdirSync(join(place, "plain"))
       git("init", "-q", "unborn")
       git("init", "-q", "--bare", "bare.git")
-      await refused(["exec", "Fix.", "-C", join(place, "plain"), ...checkArgs, ...model], /not.*git repository/i, { cwd: place })
-      await refused(["exec", "Fix.", "-C", join(place, "unborn"), ...checkArgs, ...model], /no commit/i, { cwd: place })
-      await refused(["exec", "Fix.", "-C", join(place, "bare.git"), ...checkArgs, ...model], /bare|work tree/i, { cwd: place })
-      await refused(["exec", "Fix.", "-C", join(place, "unborn", ".git"), ...checkArgs, ...model], /\.git|work tree/i, { cwd: place })
+      await refused(
+        ["exec", "Fix.", "-C", join(place, "plain"), ...checkArgs, ...model],
+        /not.*git repository/i,
+        { cwd: place }
+      )
+      await refused(["exec", "Fix.", "-C", join(place, "unborn"), ...checkArgs, ...model], /no commit/i, {
+        cwd: place
+      })
+      await refused(
+        ["exec", "Fix.", "-C", join(place, "bare.git"), ...checkArgs, ...model],
+        /bare|work tree/i,
+        { cwd: place }
+      )
+      await refused(
+        ["exec", "Fix.", "-C", join(place, "unborn", ".git"), ...checkArgs, ...model],
+        /\.git|work tree/i,
+        { cwd: place }
+      )
     } finally {
       rmSync(place, { recursive: true })
     }
@@ -113,7 +201,10 @@ describe("bad input is one line, exit 2, and nothing is created", () => {
 
   it("a configuration that cannot be read", async () => {
     await using repo = addRepo({ files: { "broken.json": '{"provder": "anthropic"}\n' } })
-    await refused(["exec", "Fix.", ...checkArgs, ...model], /provder/, { cwd: repo.root, env: { LOOPLANE_CONFIG: join(repo.root, "broken.json") } })
+    await refused(["exec", "Fix.", ...checkArgs, ...model], /provder/, {
+      cwd: repo.root,
+      env: { LOOPLANE_CONFIG: join(repo.root, "broken.json") }
+    })
     assert.isTrue(existsSync(join(repo.root, "broken.json")))
   })
 })
@@ -121,7 +212,9 @@ describe("bad input is one line, exit 2, and nothing is created", () => {
 describe("command lines that users of the reference know", () => {
   const file = new URL("../../../shared/cases/cli-lines.txt", import.meta.url)
   const lines = existsSync(file)
-    ? readFileSync(file, "utf8").split("\n").filter((line) => line.startsWith("looplane"))
+    ? readFileSync(file, "utf8")
+        .split("\n")
+        .filter((line) => line.startsWith("looplane"))
     : []
   it("parse, or one line names what replaces them", async () => {
     console.log(lines.length === 0 ? "handed cases: absent" : `handed cases: ${lines.length} run`)
@@ -130,14 +223,21 @@ describe("command lines that users of the reference know", () => {
       const words = [...line.matchAll(/"([^"]*)"|(\S+)/g)].map((match) => match[1] ?? match[2] ?? "").slice(1)
       const args = words.map((word) => (word.startsWith("/") ? repo.root : word))
       // Nothing listens there, and no model is set: a line that parses is refused for that, and for nothing else.
-      await using result = await runCli(args, { cwd: repo.root, env: { LOOPLANE_API_URL: "http://127.0.0.1:9/v1" } })
+      await using result = await runCli(args, {
+        cwd: repo.root,
+        env: { LOOPLANE_API_URL: "http://127.0.0.1:9/v1" }
+      })
       if (args[0] === "sessions") {
         assert.strictEqual(result.code, 0, line)
         continue
       }
       assert.strictEqual(result.code, 2, `${line}\n${result.stderr}`)
       assert.strictEqual(result.stderr.trimEnd().split("\n").length, 1, `${line}\n${result.stderr}`)
-      assert.match(result.stderr, /is not in this version|no model is set|a prompt is needed|--unsafe-local-exec|its program/, line)
+      assert.match(
+        result.stderr,
+        /is not in this version|no model is set|a prompt is needed|--unsafe-local-exec|its program/,
+        line
+      )
     }
   })
 })

@@ -4,7 +4,13 @@ import { join } from "node:path"
 import { assert } from "vitest"
 import { runCli, type CliOptions, type CliResult } from "../support/Cli.ts"
 import { assertUntouched, processCheck, snapshotTree } from "../support/Leaks.ts"
-import { startModelServer, turn, type ModelServer, type Script, type ToolCallSpec } from "../support/ModelServer.ts"
+import {
+  startModelServer,
+  turn,
+  type ModelServer,
+  type Script,
+  type ToolCallSpec
+} from "../support/ModelServer.ts"
 import { gitEnvironment, type Repo } from "../support/Repo.ts"
 import { isRecord } from "../support/wire/types.ts"
 
@@ -38,7 +44,8 @@ export interface Ran extends AsyncDisposable {
   readonly events: () => ReadonlyArray<Readonly<Record<string, unknown>>>
 }
 
-const artifactsOf = (json: Readonly<Record<string, unknown>>) => (isRecord(json["artifacts"]) ? json["artifacts"] : {})
+const artifactsOf = (json: Readonly<Record<string, unknown>>) =>
+  isRecord(json["artifacts"]) ? json["artifacts"] : {}
 
 /**
  * Runs `exec` on a repository against a scripted model and checks what every run owes: the repository untouched,
@@ -48,19 +55,32 @@ export const execOn = async (
   repo: Repo,
   script: Script,
   args: ReadonlyArray<string>,
-  options: { readonly provider?: ProviderName; readonly cli?: Partial<CliOptions>; readonly prompt?: string; readonly directory?: string } = {}
+  options: {
+    readonly provider?: ProviderName
+    readonly cli?: Partial<CliOptions>
+    readonly prompt?: string
+    readonly directory?: string
+  } = {}
 ): Promise<Ran> => {
   const provider = options.provider ?? "openai-compatible"
   const server = await startModelServer(script)
   const before = snapshotTree(repo.root)
   const result = await runCli(
-    ["exec", options.prompt ?? "Fix add.", "-C", options.directory ?? repo.root, ...providerArgs(server, provider), ...args],
+    [
+      "exec",
+      options.prompt ?? "Fix add.",
+      "-C",
+      options.directory ?? repo.root,
+      ...providerArgs(server, provider),
+      ...args
+    ],
     { cwd: repo.root, ...options.cli, env: { ...keys[provider], ...options.cli?.env } }
   )
   assertUntouched(before, snapshotTree(repo.root))
   if (processCheck) assert.deepStrictEqual(result.leftovers(), [])
   assert.deepStrictEqual(server.violations, [])
-  const json = result.stdout.trimStart().startsWith("{") && !result.stdout.includes("\n{") ? result.json() : {}
+  const json =
+    result.stdout.trimStart().startsWith("{") && !result.stdout.includes("\n{") ? result.json() : {}
   const artifact = (key: string) => {
     const file = artifactsOf(json)[key]
     assert.isString(file, `no artifact ${key}; stderr:\n${result.stderr}`)
@@ -92,7 +112,16 @@ export const execOn = async (
 
 /** The eight artifacts that every run that ended leaves, as files that exist. */
 export const assertComplete = (ran: Ran) => {
-  for (const key of ["request", "session", "events", "checkpoint", "verification", "patch", "test_log", "result"]) {
+  for (const key of [
+    "request",
+    "session",
+    "events",
+    "checkpoint",
+    "verification",
+    "patch",
+    "test_log",
+    "result"
+  ]) {
     assert.isTrue(existsSync(ran.artifact(key)), key)
   }
 }
@@ -104,7 +133,11 @@ export const applyPatch = (repo: Repo, patch: string) =>
 /** Runs the package's tests the way the user would; the exit code. */
 export const runTests = (directory: string): number => {
   try {
-    execFileSync(process.execPath, ["--test"], { cwd: directory, env: { PATH: process.env["PATH"] ?? "" }, stdio: "ignore" })
+    execFileSync(process.execPath, ["--test"], {
+      cwd: directory,
+      env: { PATH: process.env["PATH"] ?? "" },
+      stdio: "ignore"
+    })
     return 0
   } catch {
     return 1
@@ -115,7 +148,10 @@ export const runTests = (directory: string): number => {
 export const calls = (...toolCalls: ReadonlyArray<ToolCallSpec>) => turn({ toolCalls })
 /** The final answer. */
 export const says = (text: string) => turn({ text })
-export const call = (name: string, args: Readonly<Record<string, unknown>>): ToolCallSpec => ({ name, arguments: args })
+export const call = (name: string, args: Readonly<Record<string, unknown>>): ToolCallSpec => ({
+  name,
+  arguments: args
+})
 export const inRepo = (repo: Repo, path: string) => join(repo.root, path)
 export const checkArgs = ["--check", "node --test", "--unsafe-local-exec"]
 /** The body of the run's request number `at`, as text. */

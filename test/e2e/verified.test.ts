@@ -3,7 +3,18 @@ import { isAbsolute } from "node:path"
 import { assert, describe, it } from "vitest"
 import { addFix, addRepo } from "../support/repos/add.ts"
 import { workspacesFix, workspacesRepo } from "../support/repos/workspaces.ts"
-import { applyPatch, assertComplete, call, calls, checkArgs, execOn, inRepo, runTests, says, type ProviderName } from "./support.ts"
+import {
+  applyPatch,
+  assertComplete,
+  call,
+  calls,
+  checkArgs,
+  execOn,
+  inRepo,
+  runTests,
+  says,
+  type ProviderName
+} from "./support.ts"
 
 const fixing = (fix: { readonly path: string; readonly old_text: string; readonly new_text: string }) => [
   calls(call("read_file", { path: fix.path })),
@@ -12,26 +23,29 @@ const fixing = (fix: { readonly path: string; readonly old_text: string; readonl
 ]
 
 describe("a verified patch", () => {
-  it.each<ProviderName>(["openai-compatible", "anthropic", "ollama"])("comes home through %s", async (provider) => {
-    await using repo = addRepo()
-    await using ran = await execOn(repo, fixing(addFix), checkArgs, { provider })
-    assert.strictEqual(ran.result.code, 0, ran.result.stderr)
-    assert.strictEqual(ran.json["status"], "completed")
-    assert.strictEqual(ran.json["terminal_reason"], "verified")
-    assert.deepStrictEqual(ran.json["changed_files"], [addFix.path])
-    assert.strictEqual(ran.json["summary"], "Fixed: it subtracted.")
-    assert.isArray(ran.json["verification"])
-    assert.isObject(ran.json["usage"])
-    assert.match(String(ran.json["run_id"]), /./)
-    assertComplete(ran)
-    assert.isTrue(isAbsolute(ran.artifact("patch")))
-    assert.strictEqual(ran.eventTypes().at(-1), "run.ended")
+  it.each<ProviderName>(["openai-compatible", "anthropic", "ollama"])(
+    "comes home through %s",
+    async (provider) => {
+      await using repo = addRepo()
+      await using ran = await execOn(repo, fixing(addFix), checkArgs, { provider })
+      assert.strictEqual(ran.result.code, 0, ran.result.stderr)
+      assert.strictEqual(ran.json["status"], "completed")
+      assert.strictEqual(ran.json["terminal_reason"], "verified")
+      assert.deepStrictEqual(ran.json["changed_files"], [addFix.path])
+      assert.strictEqual(ran.json["summary"], "Fixed: it subtracted.")
+      assert.isArray(ran.json["verification"])
+      assert.isObject(ran.json["usage"])
+      assert.match(String(ran.json["run_id"]), /./)
+      assertComplete(ran)
+      assert.isTrue(isAbsolute(ran.artifact("patch")))
+      assert.strictEqual(ran.eventTypes().at(-1), "run.ended")
 
-    assert.strictEqual(runTests(repo.root), 1, "the source still has its bug")
-    applyPatch(repo, ran.artifact("patch"))
-    assert.strictEqual(readFileSync(inRepo(repo, addFix.path), "utf8"), addFix.fixed)
-    assert.strictEqual(runTests(repo.root), 0)
-  })
+      assert.strictEqual(runTests(repo.root), 1, "the source still has its bug")
+      applyPatch(repo, ran.artifact("patch"))
+      assert.strictEqual(readFileSync(inRepo(repo, addFix.path), "utf8"), addFix.fixed)
+      assert.strictEqual(runTests(repo.root), 0)
+    }
+  )
 
   it("stores names relative to the bundle, so that it can be moved", async () => {
     await using repo = addRepo()
@@ -44,7 +58,11 @@ describe("a verified patch", () => {
   it("of an npm workspace is proved on the patched package, with the user's node_modules unchanged", async () => {
     await using repo = workspacesRepo()
     await using ran = await execOn(repo, fixing(workspacesFix), checkArgs)
-    assert.strictEqual(ran.json["terminal_reason"], "verified", ran.result.stderr + JSON.stringify(ran.json, null, 1))
+    assert.strictEqual(
+      ran.json["terminal_reason"],
+      "verified",
+      ran.result.stderr + JSON.stringify(ran.json, null, 1)
+    )
     const log = ran.readArtifact("test_log")
     const loaded = [...log.matchAll(/lib is (file:\/\/\S+)/g)].map((match) => match[1] ?? "")
     assert.isNotEmpty(loaded)

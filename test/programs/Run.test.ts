@@ -36,11 +36,19 @@ const play = Effect.fnUntraced(function* (script: Script, options: Options = {})
   const memory = yield* makeMemoryWorkspace(files)
   const model = options.models?.[0] ?? scriptedModel(script)
   const task = { ...exampleTask, ...options.task }
-  const world = layerTest({ memory, files, models: options.models ?? [model], checks: options.checks ?? fixed })
+  const world = layerTest({
+    memory,
+    files,
+    models: options.models ?? [model],
+    checks: options.checks ?? fixed
+  })
   return yield* Effect.gen(function* () {
     const store = yield* RunStore
     const fs = yield* FileSystem.FileSystem
-    const fiber = yield* run(task, { run_id }).pipe(Random.withSeed("run"), Effect.forkChild({ startImmediately: true }))
+    const fiber = yield* run(task, { run_id }).pipe(
+      Random.withSeed("run"),
+      Effect.forkChild({ startImmediately: true })
+    )
     yield* TestClock.adjust("12 hours")
     const { directory, result } = yield* Fiber.join(fiber)
     const shown = yield* store.show(run_id)
@@ -56,7 +64,9 @@ const play = Effect.fnUntraced(function* (script: Script, options: Options = {})
     }
   }).pipe(
     Effect.provide(
-      world.pipe(Layer.provideMerge(options.answers === undefined ? Headless.layer : layerApproval(options.answers)))
+      world.pipe(
+        Layer.provideMerge(options.answers === undefined ? Headless.layer : layerApproval(options.answers))
+      )
     )
   )
 })
@@ -110,10 +120,18 @@ describe("run", () => {
         { text: "Sorry." }
       ])
       const conversation = played.requests[1]?.conversation ?? []
-      const asked = conversation.flatMap((item) => (item.role === "assistant" ? item.tool_calls.map((call) => call.id) : []))
+      const asked = conversation.flatMap((item) =>
+        item.role === "assistant" ? item.tool_calls.map((call) => call.id) : []
+      )
       const answered = conversation.flatMap((item) => (item.role === "tool" ? [item] : []))
-      assert.deepStrictEqual(answered.map((item) => item.tool_call_id), asked)
-      assert.deepStrictEqual(answered.map((item) => item.ok), [true, false, true, false, false])
+      assert.deepStrictEqual(
+        answered.map((item) => item.tool_call_id),
+        asked
+      )
+      assert.deepStrictEqual(
+        answered.map((item) => item.ok),
+        [true, false, true, false, false]
+      )
       assert.include(answered[1]?.content, "replace_text")
       assert.include(answered[4]?.content, "old_text")
       assert.deepStrictEqual(outcome(played.result), ["completed", "no_changes"])
@@ -135,7 +153,11 @@ describe("run", () => {
     Effect.gen(function* () {
       const paths = ["README.md", "src/add.js", "README.md", "src", "."]
       const played = yield* play([
-        ...paths.map((path) => ({ tool_calls: [{ name: path.includes(".") && path !== "." ? "read_file" : "list_files", arguments: { path } }] })),
+        ...paths.map((path) => ({
+          tool_calls: [
+            { name: path.includes(".") && path !== "." ? "read_file" : "list_files", arguments: { path } }
+          ]
+        })),
         { text: "Nothing to do." }
       ])
       assert.strictEqual(played.types.filter((type) => type === "loop.read_only_stall_nudge").length, 1)
@@ -144,17 +166,26 @@ describe("run", () => {
 
   it.effect("stops at the step cap after one last turn without tools", () =>
     Effect.gen(function* () {
-      const played = yield* play([read("README.md"), read("src/add.js"), { text: "I ran out." }], limits({ max_steps: 2 }))
+      const played = yield* play(
+        [read("README.md"), read("src/add.js"), { text: "I ran out." }],
+        limits({ max_steps: 2 })
+      )
       assert.deepStrictEqual(outcome(played.result), ["failed", "max_steps_exceeded"])
       assert.strictEqual(played.result.summary, "I ran out.")
       assert.deepStrictEqual(played.requests.at(-1)?.tools, [])
-      assert.deepStrictEqual(played.result.model_usage.map((usage) => usage.lane), ["primary", "wind_down"])
+      assert.deepStrictEqual(
+        played.result.model_usage.map((usage) => usage.lane),
+        ["primary", "wind_down"]
+      )
     })
   )
 
   it.effect("stops exactly when the time is used up, in the middle of a stream", () =>
     Effect.gen(function* () {
-      const played = yield* play([{ text: "I am thinking", stall_after: 1 }], limits({ wall_time_seconds: 90 }))
+      const played = yield* play(
+        [{ text: "I am thinking", stall_after: 1 }],
+        limits({ wall_time_seconds: 90 })
+      )
       assert.deepStrictEqual(outcome(played.result), ["failed", "wall_time_exceeded"])
       assert.deepStrictEqual(played.missing, [])
       assert.notInclude(played.types, "model.completed")
@@ -217,7 +248,10 @@ describe("run", () => {
 
   it.effect("believes calls, not the finish reason", () =>
     Effect.gen(function* () {
-      const played = yield* play([{ ...fix, finish_reason: "stop" }, { text: "Done.", finish_reason: "tool_use" }])
+      const played = yield* play([
+        { ...fix, finish_reason: "stop" },
+        { text: "Done.", finish_reason: "tool_use" }
+      ])
       assert.deepStrictEqual(outcome(played.result), ["completed", "verified"])
     })
   )
@@ -234,7 +268,9 @@ describe("run", () => {
     Effect.gen(function* () {
       const waived = yield* play([fix, { text: "Done." }], { task: { verification: { mode: "waived" } } })
       assert.deepStrictEqual(outcome(waived.result), ["completed", "unverified"])
-      const undeclared = yield* play([fix, { text: "Done." }], { task: { verification: { mode: "undeclared" } } })
+      const undeclared = yield* play([fix, { text: "Done." }], {
+        task: { verification: { mode: "undeclared" } }
+      })
       assert.deepStrictEqual(outcome(undeclared.result), ["failed", "unverified"])
     })
   )
@@ -243,7 +279,12 @@ describe("run", () => {
     Effect.gen(function* () {
       const played = yield* play([{ text: "…", stall_after: 1 }], {
         task: { baseline: true },
-        checks: () => ({ verdict: "could_not_verify", exit_code: 127, tests: null, reason: "vitest is not installed" })
+        checks: () => ({
+          verdict: "could_not_verify",
+          exit_code: 127,
+          tests: null,
+          reason: "vitest is not installed"
+        })
       })
       assert.deepStrictEqual(outcome(played.result), ["failed", "could_not_verify"])
       assert.include(played.result.error, "vitest is not installed")
@@ -268,7 +309,11 @@ describe("run", () => {
     Effect.gen(function* () {
       const played = yield* play([fix, { text: "Done." }], { task: { allowed_paths: ["docs"] } })
       assert.deepStrictEqual(outcome(played.result), ["completed", "no_changes"])
-      assert.isTrue(played.events.some((event) => event.event_type === "tool.completed" && JSON.stringify(event.data).includes("allowed")))
+      assert.isTrue(
+        played.events.some(
+          (event) => event.event_type === "tool.completed" && JSON.stringify(event.data).includes("allowed")
+        )
+      )
     })
   )
 
@@ -276,7 +321,9 @@ describe("run", () => {
     Effect.gen(function* () {
       const memory = yield* makeMemoryWorkspace(files)
       const reached = yield* Deferred.make<void>()
-      const model = scriptedModel([{ text: "wait", gate: Deferred.succeed(reached, undefined).pipe(Effect.andThen(Effect.never)) }])
+      const model = scriptedModel([
+        { text: "wait", gate: Deferred.succeed(reached, undefined).pipe(Effect.andThen(Effect.never)) }
+      ])
       yield* Effect.gen(function* () {
         const store = yield* RunStore
         const fiber = yield* run(exampleTask, { run_id }).pipe(Effect.forkChild({ startImmediately: true }))
@@ -287,7 +334,13 @@ describe("run", () => {
         assert.strictEqual(shown.entries.at(-1)?.event.event_type, "run.interrupted")
         assert.include(shown.missing, "result.json")
         assert.isNull(shown.result)
-      }).pipe(Effect.provide(layerTest({ memory, files, models: [model], checks: fixed }).pipe(Layer.provideMerge(Headless.layer))))
+      }).pipe(
+        Effect.provide(
+          layerTest({ memory, files, models: [model], checks: fixed }).pipe(
+            Layer.provideMerge(Headless.layer)
+          )
+        )
+      )
     })
   )
 })

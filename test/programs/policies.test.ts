@@ -36,30 +36,45 @@ const attempts = (facts: Partial<ModelErrorFacts>, seed = "seed") =>
   })
 
 describe("retrySchedule", () => {
-  it.effect("tries five times, doubling from a second, jittered by a fifth, each wait announced before it begins", () =>
-    Effect.gen(function* () {
-      for (const seed of ["a", "b", "c"]) {
-        const { calls, waits } = yield* attempts({}, seed)
-        const start = calls[0] ?? 0
-        assert.strictEqual(calls.length, maxAttempts)
-        assert.deepStrictEqual(waits.map((wait) => wait.attempt), [1, 2, 3, 4])
-        for (const [i, wait] of waits.entries()) {
-          assert.isAtLeast(wait.delay, 800 * 2 ** i)
-          assert.isAtMost(wait.delay, 1200 * 2 ** i)
-          assert.strictEqual(wait.at, calls[i], "announced at the moment of the failure, not after the wait")
-          assert.approximately((calls[i + 1] ?? 0) - wait.at, wait.delay, 1)
+  it.effect(
+    "tries five times, doubling from a second, jittered by a fifth, each wait announced before it begins",
+    () =>
+      Effect.gen(function* () {
+        for (const seed of ["a", "b", "c"]) {
+          const { calls, waits } = yield* attempts({}, seed)
+          const start = calls[0] ?? 0
+          assert.strictEqual(calls.length, maxAttempts)
+          assert.deepStrictEqual(
+            waits.map((wait) => wait.attempt),
+            [1, 2, 3, 4]
+          )
+          for (const [i, wait] of waits.entries()) {
+            assert.isAtLeast(wait.delay, 800 * 2 ** i)
+            assert.isAtMost(wait.delay, 1200 * 2 ** i)
+            assert.strictEqual(
+              wait.at,
+              calls[i],
+              "announced at the moment of the failure, not after the wait"
+            )
+            assert.approximately((calls[i + 1] ?? 0) - wait.at, wait.delay, 1)
+          }
+          assert.isAtLeast(start, 0)
         }
-        assert.isAtLeast(start, 0)
-      }
-    })
+      })
   )
 
   it.effect("waits exactly what the server asks for, also when that is now", () =>
     Effect.gen(function* () {
       const asked = yield* attempts({ kind: "rate_limit", retry_after_ms: 120_000 })
-      assert.deepStrictEqual(asked.waits.map((wait) => wait.delay), [120_000, 120_000, 120_000, 120_000])
+      assert.deepStrictEqual(
+        asked.waits.map((wait) => wait.delay),
+        [120_000, 120_000, 120_000, 120_000]
+      )
       const now = yield* attempts({ kind: "rate_limit", retry_after_ms: 0 })
-      assert.deepStrictEqual(now.waits.map((wait) => wait.delay), [0, 0, 0, 0])
+      assert.deepStrictEqual(
+        now.waits.map((wait) => wait.delay),
+        [0, 0, 0, 0]
+      )
     })
   )
 
@@ -76,7 +91,12 @@ describe("retrySchedule", () => {
   )
 })
 
-const model = (name: string): Model => ({ provider: "p", model: name, warm: Effect.void, stream: () => Stream.empty })
+const model = (name: string): Model => ({
+  provider: "p",
+  model: name,
+  warm: Effect.void,
+  stream: () => Stream.empty
+})
 
 describe("stickyFallback", () => {
   /** Asks three times; `failing` says which models fail, and how. */
@@ -97,7 +117,11 @@ describe("stickyFallback", () => {
         onFallback: (from, to) => Effect.sync(() => moves.push(`${from.model}>${to.model}`))
       })
       const answers = [yield* Effect.result(once), yield* Effect.result(once), yield* Effect.result(once)]
-      return { asked, moves, answers: answers.map((answer) => (answer._tag === "Success" ? answer.success : answer.failure.kind)) }
+      return {
+        asked,
+        moves,
+        answers: answers.map((answer) => (answer._tag === "Success" ? answer.success : answer.failure.kind))
+      }
     })
 
   it.effect("stays where it went: later turns start at the model that answered", () =>
@@ -111,12 +135,14 @@ describe("stickyFallback", () => {
 
   it.effect("moves on for an exhausted quota, never for a request that is wrong in itself", () =>
     Effect.gen(function* () {
-      assert.deepStrictEqual((yield* run({ a: error({ kind: "quota_exhausted", retryable: false }) })).answers, ["b", "b", "b"])
-      assert.deepStrictEqual((yield* run({ a: error({ kind: "invalid_request", retryable: false }) })).answers, [
-        "invalid_request",
-        "invalid_request",
-        "invalid_request"
-      ])
+      assert.deepStrictEqual(
+        (yield* run({ a: error({ kind: "quota_exhausted", retryable: false }) })).answers,
+        ["b", "b", "b"]
+      )
+      assert.deepStrictEqual(
+        (yield* run({ a: error({ kind: "invalid_request", retryable: false }) })).answers,
+        ["invalid_request", "invalid_request", "invalid_request"]
+      )
     })
   )
 

@@ -1,6 +1,5 @@
 import { Schema } from "effect"
-import { Task } from "../../src/domain/Task.ts"
-import { defaultLimits } from "../../src/domain/Task.ts"
+import { defaultLimits, Task } from "../../src/domain/Task.ts"
 
 /** A small task that tests start from. */
 export const exampleTask: Task = Schema.decodeSync(Task)({

@@ -1,10 +1,11 @@
 /**
  * `exec` and the default command: from flags to a finished run and its exit code.
  */
-import { Clock, Effect, FileSystem, Layer, Option, Path, Result, Schema } from "effect"
+import { Effect, FileSystem, Layer, Option, Path, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import type { JournalEntry } from "../../domain/Event.ts"
 import { RunId } from "../../domain/Ids.ts"
+import { toLine } from "../../domain/JournalCodec.ts"
 import { refuse } from "../../domain/Refusal.ts"
 import { exitCodeOf } from "../../domain/Result.ts"
 import { chooseModels } from "../../programs/ChooseModels.ts"
@@ -33,11 +34,11 @@ export interface RunMode {
 
 type Output = "text" | "json" | "jsonl"
 
-/** A journal line with its texts in place: on stdout nothing is moved to blobs. */
-const lineOf = ({ event, ...header }: JournalEntry): string => `${JSON.stringify({ ...header, ...event })}\n`
-
 const outputOf = (input: RunInput, mode: RunMode): Output =>
-  Option.getOrElse(input.output, (): Output => mode.defaultOutput ?? (mode.print && !process.stdout.isTTY ? "json" : "text"))
+  Option.getOrElse(
+    input.output,
+    (): Output => mode.defaultOutput ?? (mode.print && !process.stdout.isTTY ? "json" : "text")
+  )
 
 const positive = (flag: string, value: number | null) =>
   value !== null && !(value > 0) ? Effect.fail(refuse(`${flag} must be greater than 0`)) : Effect.void
@@ -101,7 +102,7 @@ const newRunId = Effect.gen(function* () {
 const observerOf = (output: Output) => ({
   entry: (entry: JournalEntry) =>
     output === "jsonl"
-      ? writeOut(lineOf(entry))
+      ? writeOut(`${JSON.stringify(toLine(entry))}\n`)
       : Effect.suspend(() => {
           const line = progressLine(entry.event)
           return line === null ? Effect.void : writeErr(`${line}\n`)

@@ -40,13 +40,14 @@ export const showSessions = Effect.fn("cli.showSessions")(
       const store = yield* RunStore
       if (Option.isSome(input.show)) {
         const run = yield* store.show(input.show.value)
-        return yield* writeOut(input.output === "json" ? `${JSON.stringify(detailsJson(run), null, 2)}\n` : showText(run))
+        return yield* writeOut(
+          input.output === "json" ? `${JSON.stringify(detailsJson(run), null, 2)}\n` : showText(run)
+        )
       }
       const runs = yield* store.list({ limit: input.limit, query: Option.getOrNull(input.query) })
-      if (input.output === "json") return yield* writeOut(`${JSON.stringify(runs.map(summaryJson), null, 2)}\n`)
-      return yield* runs.length === 0
-        ? writeErr(`no runs under ${runRoot}\n`)
-        : writeOut(listText(runs))
+      if (input.output === "json")
+        return yield* writeOut(`${JSON.stringify(runs.map(summaryJson), null, 2)}\n`)
+      return yield* runs.length === 0 ? writeErr(`no runs under ${runRoot}\n`) : writeOut(listText(runs))
     }).pipe(Effect.provide(layerStore({ runRoot })))
   },
   Effect.provide(layerRead),

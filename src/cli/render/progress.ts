@@ -26,14 +26,20 @@ export const progressLine = (event: RunEvent): string | null => {
       return clip(`run ${event.data.run_id}  ${event.data.provider}/${event.data.model}`)
     case "workspace.prepared": {
       const { copied, reason } = event.data.dependencies
-      const deps = copied.length > 0 ? `, with ${copied.join(", ")}` : reason === null ? "" : `, without dependencies: ${reason}`
+      const deps =
+        copied.length > 0
+          ? `, with ${copied.join(", ")}`
+          : reason === null
+            ? ""
+            : `, without dependencies: ${reason}`
       return clip(`workspace ready${deps}`)
     }
     case "run.noted":
       return clip(`note: ${event.data.note}`)
     case "model.completed": {
       const { step, turn } = event.data
-      const what = turn.tool_calls.length > 0 ? turn.tool_calls.map(gist).join(", ") : turn.text || turn.finish_reason
+      const what =
+        turn.tool_calls.length > 0 ? turn.tool_calls.map(gist).join(", ") : turn.text || turn.finish_reason
       return clip(`step ${step}: ${what}`)
     }
     case "model.retry":
@@ -49,7 +55,9 @@ export const progressLine = (event: RunEvent): string | null => {
     case "verification.completed": {
       const { outcome, purpose } = event.data
       const where = purpose === "preflight" ? "before any change, " : ""
-      return clip(`  ${where}${outcome.name} ${outcome.verdict}${outcome.reason === null ? "" : `: ${outcome.reason}`}`)
+      return clip(
+        `  ${where}${outcome.name} ${outcome.verdict}${outcome.reason === null ? "" : `: ${outcome.reason}`}`
+      )
     }
     case "loop.wind_down_started":
       return "the step limit is reached; asking for a summary"

@@ -16,7 +16,8 @@ export const absolute = (run: FinishedRun): RunResult => ({
 export const resultText = (run: FinishedRun): string => {
   const { result } = run
   const checks = result.verification.map(
-    (outcome) => `  ${outcome.verdict.padEnd(16)} ${outcome.name}: ${outcome.argv.join(" ")}${outcome.reason === null ? "" : ` (${outcome.reason})`}`
+    (outcome) =>
+      `  ${outcome.verdict.padEnd(16)} ${outcome.name}: ${outcome.argv.join(" ")}${outcome.reason === null ? "" : ` (${outcome.reason})`}`
   )
   return [
     ...(result.summary === "" ? [] : [result.summary, ""]),
@@ -24,7 +25,10 @@ export const resultText = (run: FinishedRun): string => {
     ...checks,
     ...(result.changed_files.length === 0
       ? []
-      : [`changed: ${result.changed_files.join(", ")}`, `patch:   ${absolute(run).artifacts["patch"] ?? ""}`]),
+      : [
+          `changed: ${result.changed_files.join(", ")}`,
+          `patch:   ${absolute(run).artifacts["patch"] ?? ""}`
+        ]),
     ...result.notes.map((note) => `note:    ${note}`),
     `run:     ${result.run_id}`,
     ""

@@ -15,12 +15,22 @@ const stateOf = (run: RunSummary): string => {
 }
 
 const row = (cells: ReadonlyArray<readonly [string, number]>): string =>
-  cells.map(([text, width]) => clip(text, width).padEnd(width)).join("  ").trimEnd()
+  cells
+    .map(([text, width]) => clip(text, width).padEnd(width))
+    .join("  ")
+    .trimEnd()
 
 /** One line a run: id, when, how it ended, model, tokens, task. */
 export const listText = (runs: ReadonlyArray<RunSummary>): string =>
   [
-    row([["RUN", 36], ["TIME (UTC)", 16], ["STATUS", 20], ["MODEL", 24], ["TOKENS", 8], ["TASK", 40]]),
+    row([
+      ["RUN", 36],
+      ["TIME (UTC)", 16],
+      ["STATUS", 20],
+      ["MODEL", 24],
+      ["TOKENS", 8],
+      ["TASK", 40]
+    ]),
     ...runs.flatMap((run) => [
       row([
         [run.run_id, 36],
@@ -39,8 +49,20 @@ export const listText = (runs: ReadonlyArray<RunSummary>): string =>
 const detailOf = (data: unknown): string => {
   if (typeof data !== "object" || data === null) return ""
   const fields = Object.entries(data)
-  const wanted = ["terminal_reason", "note", "reason", "name", "decision", "delay_ms", "model", "base_sha", "step"]
-  const found = wanted.flatMap((key) => fields.filter(([name]) => name === key).map(([name, value]) => `${name}=${String(value)}`))
+  const wanted = [
+    "terminal_reason",
+    "note",
+    "reason",
+    "name",
+    "decision",
+    "delay_ms",
+    "model",
+    "base_sha",
+    "step"
+  ]
+  const found = wanted.flatMap((key) =>
+    fields.filter(([name]) => name === key).map(([name, value]) => `${name}=${String(value)}`)
+  )
   return found.slice(0, 3).join(" ")
 }
 
@@ -50,15 +72,18 @@ export const showText = (run: RunDetails): string =>
     `run:     ${run.run_id}`,
     `status:  ${stateOf(run)}`,
     ...(run.manifest === null ? [] : [`model:   ${run.manifest.provider}/${run.manifest.model}`]),
-    ...(run.task === null ? [] : [`task:    ${clip(run.task.instruction, 100)}`, `repo:    ${run.task.repository}`]),
-    ...(run.result === null || run.result.summary === "" ? [] : [`summary: ${clip(run.result.summary, 400)}`]),
+    ...(run.task === null
+      ? []
+      : [`task:    ${clip(run.task.instruction, 100)}`, `repo:    ${run.task.repository}`]),
+    ...(run.result === null || run.result.summary === ""
+      ? []
+      : [`summary: ${clip(run.result.summary, 400)}`]),
     ...(run.missing.length === 0 ? [] : [`lacks:   ${run.missing.join(", ")}`]),
     ...(run.unknown === 0 ? [] : [`${run.unknown} events are of types that this version does not know`]),
     `where:   ${run.directory}`,
     "",
-    ...run.entries.map(
-      ({ created_at, event, sequence }) =>
-        `${String(sequence).padStart(4)}  ${created_at}  ${event.event_type.padEnd(24)} ${detailOf(event.data)}`.trimEnd()
+    ...run.entries.map(({ created_at, event, sequence }) =>
+      `${String(sequence).padStart(4)}  ${created_at}  ${event.event_type.padEnd(24)} ${detailOf(event.data)}`.trimEnd()
     ),
     ""
   ].join("\n")

@@ -19,8 +19,7 @@ export const fromBytes = (bytes: Uint8Array): ByteString => {
   if (isAscii(bytes)) return new TextDecoder().decode(bytes)
   const parts: Array<string> = []
   for (let at = 0; at < bytes.length; at += CHUNK) {
-    const part: string = Reflect.apply(String.fromCharCode, undefined, bytes.subarray(at, at + CHUNK))
-    parts.push(part)
+    parts.push(String.fromCharCode(...bytes.subarray(at, at + CHUNK)))
   }
   return parts.join("")
 }

@@ -39,7 +39,11 @@ const claimDirectory = Effect.fnUntraced(function* (disk: Disk, root: string, ru
     failAt(directory),
     Effect.mapError((error) =>
       error.reason === "exists"
-        ? new StoreError({ ...error, message: `there is already a run ${run_id} in ${root}` })
+        ? new StoreError({
+            reason: "exists",
+            path: error.path,
+            message: `there is already a run ${run_id} in ${root}`
+          })
         : error
     )
   )

@@ -16,7 +16,7 @@ export interface Target {
   readonly provider: string
   readonly model: string
   readonly endpoint: Endpoint
-  readonly key: Redacted.Redacted<string>
+  readonly key: Redacted.Redacted
   readonly row: Provider
 }
 

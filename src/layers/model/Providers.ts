@@ -27,7 +27,7 @@ export interface ModelOptions {
   readonly model: string
   /** Null for the provider's own address. */
   readonly apiUrl: string | null
-  readonly apiKey: Redacted.Redacted<string> | null
+  readonly apiKey: Redacted.Redacted | null
   /** `--allow-custom-provider-endpoint` */
   readonly allowCustomEndpoint: boolean
 }
@@ -61,8 +61,8 @@ const placeholderKey = Redacted.make("looplane-needs-no-key")
 const keyOf = (
   provider: ProviderName,
   endpoint: Endpoint,
-  given: Redacted.Redacted<string> | null
-): Result.Result<Redacted.Redacted<string>, ModelConfigError> => {
+  given: Redacted.Redacted | null
+): Result.Result<Redacted.Redacted, ModelConfigError> => {
   const variable = providers[provider].key_env
   const key = given === null ? "" : Redacted.value(given).trim()
   // A key for a remote Ollama is nobody else's business.

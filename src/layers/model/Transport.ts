@@ -59,7 +59,9 @@ const readStart = async (response: Response): Promise<string> => {
   let text = ""
   let bytes = 0
   try {
-    for await (const piece of response.body ?? []) {
+    const body: AsyncIterable<Uint8Array> | null = response.body
+    if (body === null) return text
+    for await (const piece of body) {
       text += decoder.decode(piece, { stream: true })
       bytes += piece.length
       if (bytes >= maxErrorBytes) break
@@ -90,7 +92,10 @@ const causes = (failure: unknown): ReadonlyArray<unknown> => {
   const chain: Array<unknown> = []
   for (let each = failure; each instanceof Error && chain.length < 10; each = each.cause) {
     chain.push(each)
-    if (each instanceof AggregateError) chain.push(...each.errors.slice(0, 1))
+    if (each instanceof AggregateError) {
+      const first: unknown = each.errors[0]
+      chain.push(first)
+    }
   }
   return chain
 }

@@ -1,7 +1,17 @@
 /**
  * Settings from the environment and `config.json`, under the XDG base directories.
  */
-import { Config as Env, Effect, FileSystem, Layer, Option, Path, PlatformError, Redacted, Schema } from "effect"
+import {
+  Config as Env,
+  Effect,
+  FileSystem,
+  Layer,
+  Option,
+  Path,
+  type PlatformError,
+  Redacted,
+  Schema
+} from "effect"
 import { providers } from "../../domain/model/Providers.ts"
 import { Config, Settings, SettingsError } from "../../services/Settings.ts"
 
@@ -52,11 +62,13 @@ export const layer = Layer.effect(
       )
     const state = yield* base("XDG_STATE_HOME", ".local/state")
     const configHome = yield* base("XDG_CONFIG_HOME", ".config")
-    const run_root = path.resolve((yield* optional("LOOPLANE_RUN_ROOT")) ?? path.join(state, "looplane", "runs"))
+    const run_root = path.resolve(
+      (yield* optional("LOOPLANE_RUN_ROOT")) ?? path.join(state, "looplane", "runs")
+    )
     const config_path = path.resolve(
       (yield* optional("LOOPLANE_CONFIG")) ?? path.join(configHome, "looplane", "config.json")
     )
-    const keys = new Map<string, Redacted.Redacted<string>>()
+    const keys = new Map<string, Redacted.Redacted>()
     const urls = new Map<string, string>()
     for (const [name, { key_env, url_env }] of Object.entries(providers)) {
       const key = yield* optional(key_env)

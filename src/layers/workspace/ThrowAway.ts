@@ -26,10 +26,14 @@ const packedBytes = Effect.fnUntraced(function* (git_dir: string) {
 })
 
 /** Makes the directory and fills its objects. The index comes with `finishThrowAway`. */
-export const makeThrowAway = Effect.fnUntraced(function* (root: string, identity: Identity) {
+export const makeThrowAway = Effect.fnUntraced(function* (
+  root: string,
+  identity: Identity,
+  limit: number = wholeHistoryBytes
+) {
   const path = yield* Path.Path
   const at = path.join(root, ".git")
-  const whole = (yield* packedBytes(identity.git_dir)) <= wholeHistoryBytes
+  const whole = (yield* packedBytes(identity.git_dir)) <= limit
   const directory: NewGitDirectory = { ...identity, at, bare: false }
   yield* makeGitDirectory(whole ? directory : { ...directory, shallow: `${identity.commit}\n` })
   if (whole) return yield* copyObjects(identity.git_dir, path.join(at, "objects"))

@@ -51,18 +51,18 @@ describe("Anthropic's base URL", () => {
     })
     assert.deepInclude(told(anthropicEndpoint("http://127.0.0.1:9", false)), { url: "http://127.0.0.1:9" })
     assert.match(
-      String(told(anthropicEndpoint("https://proxy.example/anthropic", false))),
+      JSON.stringify(told(anthropicEndpoint("https://proxy.example/anthropic", false))),
       /--allow-custom-provider-endpoint/
     )
     assert.deepInclude(told(anthropicEndpoint("https://proxy.example/anthropic", true)), {
       url: "https://proxy.example/anthropic"
     })
     assert.match(
-      String(told(anthropicEndpoint("https://api.anthropic.com.evil.example", false))),
+      JSON.stringify(told(anthropicEndpoint("https://api.anthropic.com.evil.example", false))),
       /--allow-custom/
     )
-    assert.match(String(told(anthropicEndpoint("https://api.anthropic.com:444", false))), /--allow-custom/)
-    assert.match(String(told(anthropicEndpoint("http://proxy.example", true))), /must use https/)
+    assert.match(JSON.stringify(told(anthropicEndpoint("https://api.anthropic.com:444", false))), /--allow-custom/)
+    assert.match(JSON.stringify(told(anthropicEndpoint("http://proxy.example", true))), /must use https/)
   })
 })
 

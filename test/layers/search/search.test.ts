@@ -81,7 +81,7 @@ describe.each(engines)("%s", (_, engine) => {
       ".git/config": "needle",
       ".git/info/exclude": "b\n",
       binary: "needle\n\0",
-      utf16: new Uint8Array([0xff, 0xfe, ...[..."needle"].flatMap((c) => [c.charCodeAt(0), 0])])
+      utf16: new Uint8Array([0xff, 0xfe, ...Buffer.from("needle", "utf16le")])
     },
     (root) =>
       Effect.gen(function* () {
