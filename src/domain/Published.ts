@@ -5,12 +5,12 @@ import { Schema } from "effect"
 import { JournalLine } from "./JournalCodec.ts"
 import { RunResult } from "./Result.ts"
 import { Checkpoint, SessionManifest } from "./Session.ts"
-import { Task } from "./Task.ts"
+import { RunRequest } from "./Request.ts"
 
 const published = {
   events: [JournalLine, "One line of events.jsonl and of --output jsonl"],
   result: [RunResult, "result.json and the last object of --output json"],
-  request: [Task, "request.json: what was asked"],
+  request: [RunRequest, "request.json: what was asked, and of which models"],
   session: [SessionManifest, "session.json: what a run is and how far its journal is synced"],
   checkpoint: [Checkpoint, "checkpoint.json: where a run stands"]
 } as const

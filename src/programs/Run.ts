@@ -10,8 +10,9 @@ import { promptVersion, systemPrompt, taskMessage } from "../domain/SystemPrompt
 import { checksOf, type Task } from "../domain/Task.ts"
 import { Checks } from "../services/Checks.ts"
 import { Git } from "../services/Git.ts"
-import { Models } from "../services/Model.ts"
+import { Models, type Model } from "../services/Model.ts"
 import { RunStore, type Journal, type StoreError } from "../services/RunStore.ts"
+import type { Sandbox } from "../services/Sandbox.ts"
 import { Tools, type ToolContext } from "../services/Tools.ts"
 import { Workspaces, type OpenWorkspace, type WorkspaceError } from "../services/Workspace.ts"
 import { ending, type Ending } from "./Ending.ts"
@@ -26,6 +27,14 @@ export interface FinishedRun {
   readonly result: RunResult
   readonly directory: string
 }
+
+export interface RunOptions {
+  readonly run_id: RunId
+  /** Where the commands of the layers run; recorded, so that a run can be repeated. */
+  readonly sandbox: Sandbox["Service"]["kind"]
+}
+
+const recorded = ({ endpoint, model, provider }: Model) => ({ provider, model, endpoint })
 
 /** How long the last words of an interrupted run may take: Ctrl-C must be answered within two seconds. */
 const interruptTimeout = "1 second"
@@ -155,12 +164,18 @@ const recordInterruption = (journal: Journal) =>
  * Runs a task to its end. Fails only when the store does; everything else is a result. Interrupting it leaves a run
  * without a terminal event, whose bundle says so.
  */
-export const run = Effect.fn("Run.run")(function* (task: Task, options: { readonly run_id: RunId }) {
+export const run = Effect.fn("Run.run")(function* (task: Task, options: RunOptions) {
   const store = yield* RunStore
   const { candidates } = yield* Models
   const journal = yield* store.create({
     run_id: options.run_id,
-    task,
+    request: {
+      schema_version: 1,
+      task,
+      models: [recorded(candidates[0]), ...candidates.slice(1).map(recorded)],
+      prompt_version: promptVersion,
+      sandbox: options.sandbox
+    },
     created: {
       provider: candidates[0].provider,
       model: candidates[0].model,

@@ -32,6 +32,8 @@ export type ModelEvent =
 export interface Model {
   readonly provider: string
   readonly model: string
+  /** The base URL that requests go to; null when nothing leaves the process. */
+  readonly endpoint: string | null
   /** Loads what the first request will need, so that it overlaps other work. Never fails. */
   readonly warm: Effect.Effect<void>
   /** One answer. Interrupting the stream closes the connection. Never retries by itself. */

@@ -7,7 +7,7 @@ import type { RunId } from "../domain/Ids.ts"
 import type { RunState } from "../domain/Run.ts"
 import type { RunResult } from "../domain/Result.ts"
 import type { SessionManifest } from "../domain/Session.ts"
-import type { Task } from "../domain/Task.ts"
+import type { RunRequest } from "../domain/Request.ts"
 
 export class StoreError extends Schema.TaggedError<StoreError>()("StoreError", {
   reason: Schema.Literals([
@@ -48,7 +48,7 @@ export interface RunSummary {
   readonly directory: string
   readonly modified_ms: number
   readonly manifest: SessionManifest | null
-  readonly task: Task | null
+  readonly request: RunRequest | null
   readonly result: RunResult | null
   /** Files of the closed list that are missing or do not parse. Empty: the bundle is complete. */
   readonly missing: ReadonlyArray<string>
@@ -70,7 +70,7 @@ export class RunStore extends Context.Service<
     /** Makes the run's directory, writes request and manifest durably, appends `run.created`. */
     readonly create: (options: {
       readonly run_id: RunId
-      readonly task: Task
+      readonly request: RunRequest
       readonly created: Omit<EventData<"run.created">, "run_id" | "store_version">
     }) => Effect.Effect<Journal, StoreError, Scope.Scope>
     /** Newest first. Reading never writes; a bad bundle is listed with what it lacks. */

@@ -45,7 +45,7 @@ const play = Effect.fnUntraced(function* (script: Script, options: Options = {})
   return yield* Effect.gen(function* () {
     const store = yield* RunStore
     const fs = yield* FileSystem.FileSystem
-    const fiber = yield* run(task, { run_id }).pipe(
+    const fiber = yield* run(task, { run_id, sandbox: "none" }).pipe(
       Random.withSeed("run"),
       Effect.forkChild({ startImmediately: true })
     )
@@ -326,7 +326,7 @@ describe("run", () => {
       ])
       yield* Effect.gen(function* () {
         const store = yield* RunStore
-        const fiber = yield* run(exampleTask, { run_id }).pipe(Effect.forkChild({ startImmediately: true }))
+        const fiber = yield* run(exampleTask, { run_id, sandbox: "none" }).pipe(Effect.forkChild({ startImmediately: true }))
         yield* Deferred.await(reached)
         yield* Fiber.interrupt(fiber)
         assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(fiber)))

@@ -94,6 +94,7 @@ describe("retrySchedule", () => {
 const model = (name: string): Model => ({
   provider: "p",
   model: name,
+  endpoint: null,
   warm: Effect.void,
   stream: () => Stream.empty
 })

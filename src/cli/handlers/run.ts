@@ -139,7 +139,10 @@ export const runTask = Effect.fn("cli.runTask")(function* (input: RunInput, mode
       SettingsError: (error) => refused(error.message)
     })
   )
-  const finished = yield* run(prepared.task, { run_id: yield* newRunId }).pipe(
+  const finished = yield* run(prepared.task, {
+    run_id: yield* newRunId,
+    sandbox: input.unsafeLocalExec ? "host" : "none"
+  }).pipe(
     Effect.provideService(Observer, observerOf(output)),
     Effect.provide(
       layerRun({ runRoot: prepared.run_root, unsafeLocalExec: input.unsafeLocalExec }).pipe(

@@ -18,8 +18,8 @@ const summaryJson = (run: RunSummary) => ({
   provider: run.manifest?.provider ?? null,
   model: run.manifest?.model ?? null,
   total_tokens: run.result === null ? null : totalTokens(run.result.usage),
-  instruction: run.task?.instruction ?? null,
-  repository: run.task?.repository ?? null,
+  instruction: run.request?.task.instruction ?? null,
+  repository: run.request?.task.repository ?? null,
   changed_files: run.result?.changed_files ?? [],
   missing: run.missing,
   directory: run.directory

@@ -38,7 +38,7 @@ export const listText = (runs: ReadonlyArray<RunSummary>): string =>
         [stateOf(run), 20],
         [run.manifest === null ? "" : `${run.manifest.provider}/${run.manifest.model}`, 24],
         [run.result === null ? "" : String(totalTokens(run.result.usage)), 8],
-        [run.task?.instruction ?? "", 40]
+        [run.request?.task.instruction ?? "", 40]
       ]),
       ...(run.missing.length === 0 ? [] : [`  lacks: ${run.missing.join(", ")}`])
     ]),
@@ -72,9 +72,9 @@ export const showText = (run: RunDetails): string =>
     `run:     ${run.run_id}`,
     `status:  ${stateOf(run)}`,
     ...(run.manifest === null ? [] : [`model:   ${run.manifest.provider}/${run.manifest.model}`]),
-    ...(run.task === null
+    ...(run.request === null
       ? []
-      : [`task:    ${clip(run.task.instruction, 100)}`, `repo:    ${run.task.repository}`]),
+      : [`task:    ${clip(run.request.task.instruction, 100)}`, `repo:    ${run.request.task.repository}`]),
     ...(run.result === null || run.result.summary === ""
       ? []
       : [`summary: ${clip(run.result.summary, 400)}`]),

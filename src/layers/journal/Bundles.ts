@@ -5,7 +5,7 @@ import { Effect, Option, Result, Schema, Stream } from "effect"
 import { RunId } from "../../domain/Ids.ts"
 import { artifactNames, CheckOutcome, RunResult, type ArtifactKey } from "../../domain/Result.ts"
 import { Checkpoint, SessionManifest } from "../../domain/Session.ts"
-import { Task } from "../../domain/Task.ts"
+import { RunRequest } from "../../domain/Request.ts"
 import { StoreError, type RunSummary } from "../../services/RunStore.ts"
 import { demandDirectory, type Disk } from "./Disk.ts"
 import { failAt, invalid } from "./Failure.ts"
@@ -26,7 +26,7 @@ const json = <S extends Schema.ConstraintDecoder<unknown>>(schema: S) => {
     Result.getOrElse(decode(new TextDecoder().decode(bytes)), () => null)
 }
 const parse = {
-  request: json(Task),
+  request: json(RunRequest),
   session: json(SessionManifest),
   checkpoint: json(Checkpoint),
   verification: json(Schema.Array(CheckOutcome)),
@@ -86,7 +86,7 @@ const summarise = Effect.fnUntraced(function* (disk: Disk, { directory, modified
     directory,
     modified_ms,
     manifest: found.session,
-    task: found.request,
+    request: found.request,
     result: found.result,
     missing: Object.entries(artifactNames).flatMap(([key, file]) =>
       Object.entries(found).some(([name, value]) => name === key && value === null) ? [file] : []
@@ -100,7 +100,8 @@ const matches = Effect.fnUntraced(function* (disk: Disk, { directory, name }: Ca
   const wanted = query.toLowerCase()
   const holds = (text: string) => text.toLowerCase().includes(wanted)
   if (holds(name)) return true
-  const task = yield* parsed(disk, directory, "request", parse.request)
+  const request = yield* parsed(disk, directory, "request", parse.request)
+  const task = request === null ? null : request.task
   if (task !== null && (holds(task.instruction) || holds(task.repository))) return true
   const result = yield* parsed(disk, directory, "result", parse.result)
   return result !== null && (holds(result.terminal_reason) || holds(result.summary))

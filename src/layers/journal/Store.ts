@@ -9,7 +9,7 @@ import type { RunId } from "../../domain/Ids.ts"
 import { noLine } from "../../domain/JournalCodec.ts"
 import { artifactNames } from "../../domain/Result.ts"
 import type { SessionManifest } from "../../domain/Session.ts"
-import { Task } from "../../domain/Task.ts"
+import { RunRequest } from "../../domain/Request.ts"
 import { RunStore, StoreError, type RunDetails } from "../../services/RunStore.ts"
 import * as Bundles from "./Bundles.ts"
 import { demandDirectory, directoryMode, makeDisk, type Disk } from "./Disk.ts"
@@ -27,7 +27,7 @@ export interface StoreOptions {
 
 interface NewRun {
   readonly run_id: RunId
-  readonly task: Task
+  readonly request: RunRequest
   readonly created: Omit<EventData<"run.created">, "run_id" | "store_version">
 }
 
@@ -74,7 +74,7 @@ export const layerWithLock = (
       const { fs, path } = disk
       const root = path.resolve(options.run_root)
 
-      const fill = Effect.fnUntraced(function* (directory: string, { created, run_id, task }: NewRun) {
+      const fill = Effect.fnUntraced(function* (directory: string, { created, request, run_id }: NewRun) {
         yield* lock.acquire(path.join(directory, lockName))
         const blobs = path.join(directory, "blobs")
         yield* fs.makeDirectory(blobs, { mode: directoryMode }).pipe(failAt(blobs))
@@ -90,12 +90,12 @@ export const layerWithLock = (
           writer_token: yield* random.uuidV4(),
           head: { sequence: -1, hash: noLine }
         }
-        const request = new TextEncoder().encode(
-          `${JSON.stringify(Schema.encodeSync(Task)(task), null, 2)}\n`
+        const requestFile = new TextEncoder().encode(
+          `${JSON.stringify(Schema.encodeSync(RunRequest)(request), null, 2)}\n`
         )
         yield* Effect.all(
           [
-            writeDurably(disk, path.join(directory, artifactNames.request), request),
+            writeDurably(disk, path.join(directory, artifactNames.request), requestFile),
             writeDurably(disk, path.join(directory, artifactNames.session), manifestFile(manifest))
           ],
           { concurrency: 2, discard: true }

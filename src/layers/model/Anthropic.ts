@@ -42,6 +42,7 @@ export const anthropicMessages = Effect.fn("Anthropic.make")(function* (
   return {
     provider,
     model,
+    endpoint: target.endpoint.url,
     warm: Effect.asVoid(client),
     stream: (request) =>
       Stream.unwrap(

@@ -48,6 +48,7 @@ export const openAiChat = Effect.fn("OpenAiChat.make")(function* (target: Target
   return {
     provider,
     model,
+    endpoint: target.endpoint.url,
     warm: Effect.asVoid(client),
     stream: (request) =>
       Stream.unwrap(

@@ -134,6 +134,7 @@ export const scriptedModel = (script: Script, options: ScriptedOptions = {}): Sc
   })
   return {
     ...who,
+    endpoint: null,
     warm: Effect.void,
     requests: Ref.get(requests),
     stream: (request) => Stream.unwrap(next(request))

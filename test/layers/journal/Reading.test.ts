@@ -46,7 +46,7 @@ describe("reading a run", () => {
       )
       assert.deepInclude(shown, { run_id: "one", missing: [], unknown: 0 })
       assert.strictEqual(shown.result?.terminal_reason, "verified")
-      assert.strictEqual(shown.task?.instruction, "Make add return the sum.")
+      assert.strictEqual(shown.request?.task.instruction, "Make add return the sum.")
     }).pipe(Effect.provide(layer))
   })
 

@@ -9,6 +9,7 @@ import { zero } from "../../../src/domain/Usage.ts"
 import * as Memory from "../../../src/layers/fs/Memory.ts"
 import * as Store from "../../../src/layers/journal/Store.ts"
 import type { Journal, StoreError } from "../../../src/services/RunStore.ts"
+import type { RunRequest } from "../../../src/domain/Request.ts"
 import { RunStore } from "../../../src/services/RunStore.ts"
 
 export const runId = (id: string): RunId => RunId.make(id)
@@ -32,6 +33,14 @@ export const task: Task = {
   setup: [],
   include: [],
   baseline: true
+}
+
+export const request: RunRequest = {
+  schema_version: 1,
+  task,
+  models: [{ provider: "scripted", model: "recorded", endpoint: null }],
+  prompt_version: "1",
+  sandbox: "none"
 }
 export const created: Omit<EventData<"run.created">, "run_id" | "store_version"> = {
   provider: "scripted",
@@ -173,7 +182,7 @@ export const world = () => {
 }
 
 export const create = (id: string) =>
-  Effect.flatMap(RunStore, (store) => store.create({ run_id: runId(id), task, created }))
+  Effect.flatMap(RunStore, (store) => store.create({ run_id: runId(id), request, created }))
 
 export const note = (text: string): RunEvent => ({ event_type: "run.noted", data: { note: text } })
 

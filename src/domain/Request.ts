@@ -1,0 +1,24 @@
+/**
+ * `request.json`: everything that a run was asked for and may do, as it was when it began. A run is resumed and repeated
+ * from here, so it names no secret and no place of its own.
+ */
+import { Schema } from "effect"
+import { Task } from "./Task.ts"
+
+export const RunRequest = Schema.Struct({
+  schema_version: Schema.Literal(1),
+  task: Task,
+  /** The models in the order in which they are tried. `endpoint` is the base URL; null for one that has none. */
+  models: Schema.NonEmptyArray(
+    Schema.Struct({
+      provider: Schema.String,
+      model: Schema.String,
+      endpoint: Schema.NullOr(Schema.String)
+    })
+  ),
+  /** The words that led the models. */
+  prompt_version: Schema.String,
+  /** Where commands run: on the host with nothing contained, or nowhere. */
+  sandbox: Schema.Literals(["host", "none"])
+})
+export type RunRequest = typeof RunRequest.Type
