@@ -12,9 +12,13 @@ const root = fileURLToPath(new URL("../..", import.meta.url))
 describe("examples/embed", () => {
   it("compiles against the published types", () => {
     const tsc = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin", "tsc")
-    const { status, stdout } = spawnSync(process.execPath, [tsc, "-p", join(root, "examples/embed/tsconfig.package.json")], {
-      encoding: "utf8"
-    })
+    const { status, stdout } = spawnSync(
+      process.execPath,
+      [tsc, "-p", join(root, "examples/embed/tsconfig.package.json")],
+      {
+        encoding: "utf8"
+      }
+    )
     assert.strictEqual(status, 0, stdout)
   })
 

@@ -326,7 +326,9 @@ describe("run", () => {
       ])
       yield* Effect.gen(function* () {
         const store = yield* RunStore
-        const fiber = yield* run(exampleTask, { run_id, sandbox: "none" }).pipe(Effect.forkChild({ startImmediately: true }))
+        const fiber = yield* run(exampleTask, { run_id, sandbox: "none" }).pipe(
+          Effect.forkChild({ startImmediately: true })
+        )
         yield* Deferred.await(reached)
         yield* Fiber.interrupt(fiber)
         assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(fiber)))

@@ -61,7 +61,10 @@ describe("Anthropic's base URL", () => {
       JSON.stringify(told(anthropicEndpoint("https://api.anthropic.com.evil.example", false))),
       /--allow-custom/
     )
-    assert.match(JSON.stringify(told(anthropicEndpoint("https://api.anthropic.com:444", false))), /--allow-custom/)
+    assert.match(
+      JSON.stringify(told(anthropicEndpoint("https://api.anthropic.com:444", false))),
+      /--allow-custom/
+    )
     assert.match(JSON.stringify(told(anthropicEndpoint("http://proxy.example", true))), /must use https/)
   })
 })

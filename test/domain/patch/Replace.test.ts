@@ -136,7 +136,10 @@ describe("replaceText", () => {
         const content = ending(`[${before}\n<${oldText}>\n${after}]\n`)
         const there = replace(content, `<${oldText}>`, `<<${newText}>>`)
         assert.isString(there)
-        assert.strictEqual(replace(typeof there === "string" ? there : "", `<<${newText}>>`, `<${oldText}>`), content)
+        assert.strictEqual(
+          replace(typeof there === "string" ? there : "", `<<${newText}>>`, `<${oldText}>`),
+          content
+        )
       })
     )
   })
