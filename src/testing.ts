@@ -4,6 +4,7 @@
 export * from "./layers/Test.ts"
 export * as FaultyFileSystem from "./layers/fs/Faulty.ts"
 export * as MemoryFileSystem from "./layers/fs/Memory.ts"
+export * as RecordedProcesses from "./layers/process/Recorded.ts"
 export {
   recordedModel,
   scriptedModel,

@@ -43,7 +43,7 @@ export const ModelErrorFacts = Schema.Struct({
 export type ModelErrorFacts = typeof ModelErrorFacts.Type
 
 export class ModelError extends Schema.TaggedError<ModelError>()("ModelError", ModelErrorFacts.fields) {
-  /** Another model may succeed where this one cannot: everything but a request that is wrong in itself. */
+  /** Whether the next model is asked: after what time might mend, or a used-up quota. The rest is the user's to know. */
   get fallbackable(): boolean {
     return this.retryable || this.kind === "quota_exhausted"
   }

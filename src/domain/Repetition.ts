@@ -5,7 +5,7 @@
 /** What was asked and what came back, compared as exact text. */
 export interface Round {
   readonly call: string
-  readonly observation: string | null
+  readonly observation: string
 }
 
 /** Two identical calls in a row may run; the third ends the run. */

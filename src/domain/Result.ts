@@ -50,7 +50,7 @@ export const TerminalReason = Schema.Literals([
 ])
 export type TerminalReason = typeof TerminalReason.Type
 
-/** How a run's end is judged: `accepted` when the user waived checks. */
+/** How a run's end is judged. `waived`: the user said `--no-check`, so an unverified patch is what was asked for. */
 export const statusOf = (reason: TerminalReason, waived: boolean): RunStatus => {
   switch (reason) {
     case "verified":
@@ -65,7 +65,7 @@ export const statusOf = (reason: TerminalReason, waived: boolean): RunStatus => 
   }
 }
 
-/** The exit code of house.md for a run that ended. */
+/** The exit code of a run that ended: 0 completed, 1 not, 3 an answer was needed that nobody could give, 4 a cap. */
 export const exitCodeOf = (reason: TerminalReason, waived: boolean): 0 | 1 | 3 | 4 => {
   switch (reason) {
     case "max_steps_exceeded":

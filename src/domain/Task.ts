@@ -98,6 +98,10 @@ export const Task = Schema.Struct({
 })
 export type Task = typeof Task.Type
 
+/** Whether a check looks at the form of a change only: it may fail a patch, and cannot verify one. */
+export const isFormOnly = (argv: ReadonlyArray<string>): boolean =>
+  argv[0] === "git" && argv.includes("diff") && argv.includes("--check")
+
 /** The checks that the task declares, if any. */
 export const checksOf = (task: Task): ReadonlyArray<Check> =>
   task.verification.mode === "checks" ? task.verification.checks : []

@@ -98,7 +98,10 @@ export const testsRun = (output: string, argv: ReadonlyArray<string>): number | 
 }
 
 /** Whether a runner says that it found nothing to run, which some call a failure. */
-export const foundNoTests = (output: string): boolean =>
-  linesOf(output).some((line) =>
-    /^\s*(?:No test files found|No tests found)\b|^(?:=+ )?no tests ran\b/.test(line)
-  ) && !linesOf(output).some((line) => /\b[1-9]\d* (?:failed|errors?)\b/.test(line))
+export const foundNoTests = (output: string): boolean => {
+  const lines = linesOf(output)
+  return (
+    lines.some((line) => /^\s*(?:No test files found|No tests found)\b|^(?:=+ )?no tests ran\b/.test(line)) &&
+    !lines.some((line) => /\b[1-9]\d* (?:failed|errors?)\b/.test(line))
+  )
+}

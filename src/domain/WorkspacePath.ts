@@ -3,6 +3,7 @@
  * root, inside it, and nowhere near a git directory. Containment through symlinks is the workspace's own business.
  */
 import { Result } from "effect"
+import { byteLength } from "./Text.ts"
 
 /** Linux's own limits, in bytes of UTF-8. Refusing here gives a clean answer where the kernel would give ENAMETOOLONG. */
 const MAX_PATH_BYTES = 4096
@@ -12,8 +13,6 @@ const MAX_SEGMENT_BYTES = 255
 const ignoredByHfs = /[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/g
 
 const controlCharacter = /[\u0000-\u0008\u000a-\u001f\u007f]/
-
-const bytesOf = (text: string): number => new TextEncoder().encode(text).length
 
 /** A path as it is shown in messages: quoted, escaped, one line, bounded. */
 export const quotePath = (path: string): string =>
@@ -43,7 +42,7 @@ const check = (input: string, directory: boolean): Result.Result<string, string>
     return Result.fail(`${shown} is absolute: give a path relative to the workspace root`)
   }
   if (input.startsWith("~")) return Result.fail(`${shown} starts with "~": home directories are out of reach`)
-  if (bytesOf(input) > MAX_PATH_BYTES) return Result.fail(`${shown} is longer than ${MAX_PATH_BYTES} bytes`)
+  if (byteLength(input) > MAX_PATH_BYTES) return Result.fail(`${shown} is longer than ${MAX_PATH_BYTES} bytes`)
   const segments: Array<string> = []
   for (const segment of input.split("/")) {
     if (segment === "" || segment === ".") continue
@@ -53,7 +52,7 @@ const check = (input: string, directory: boolean): Result.Result<string, string>
     }
     if (isGitSegment(segment))
       return Result.fail(`${shown} leads into a git directory, which tools never touch`)
-    if (bytesOf(segment) > MAX_SEGMENT_BYTES) {
+    if (byteLength(segment) > MAX_SEGMENT_BYTES) {
       return Result.fail(`${shown} has a name longer than ${MAX_SEGMENT_BYTES} bytes`)
     }
     segments.push(segment)

@@ -11,6 +11,9 @@ import { Approval, ApprovalUnavailable, type ApprovalRequest } from "../services
 import { Checks } from "../services/Checks.ts"
 import { Git, GitError } from "../services/Git.ts"
 import { Models, type Model } from "../services/Model.ts"
+import { Programs } from "../services/Programs.ts"
+import { Sandbox, SandboxError, type SandboxResult } from "../services/Sandbox.ts"
+import { Settings } from "../services/Settings.ts"
 import { Workspaces } from "../services/Workspace.ts"
 import * as MemoryFs from "./fs/Memory.ts"
 import * as Store from "./journal/Store.ts"
@@ -127,6 +130,50 @@ export const layerApproval = (answers: ReadonlyArray<ApprovalDecision>) =>
         })
     })
   })
+
+/** Commands that follow a script; one that it does not know ends with 127. */
+export const layerSandbox = (script: (argv: ReadonlyArray<string>) => Partial<SandboxResult> | null) =>
+  Layer.succeed(
+    Sandbox,
+    Sandbox.of({
+      kind: "none",
+      run: ({ argv }) =>
+        Effect.suspend(() => {
+          const result = script(argv)
+          return result === null
+            ? Effect.fail(new SandboxError({ reason: "not_found", message: `${argv[0]} was not found` }))
+            : Effect.succeed({
+                exit_code: 0,
+                timed_out: false,
+                output: "",
+                output_bytes: 0,
+                duration_ms: 0,
+                ...result
+              })
+        })
+    })
+  )
+
+/** A machine that has these programs. */
+export const layerPrograms = (names: ReadonlyArray<string>) =>
+  Layer.succeed(Programs, Programs.of({ has: (program) => Effect.succeed(names.includes(program)) }))
+
+/** Settings as a user without an environment and a configuration has them, and what is laid over that. */
+export const layerSettings = (settings: Partial<Settings["Service"]> = {}) =>
+  Layer.succeed(
+    Settings,
+    Settings.of({
+      run_root: "/runs",
+      config_path: "/config.json",
+      config: Effect.succeed({}),
+      provider: null,
+      model: null,
+      api_url: null,
+      apiKey: () => null,
+      baseUrl: () => null,
+      ...settings
+    })
+  )
 
 export interface TestWorld {
   readonly memory: MemoryWorkspace

@@ -5,7 +5,7 @@ import { Effect, type Scope } from "effect"
 import type { CheckPurpose } from "../domain/Event.ts"
 import type { TreeId } from "../domain/Ids.ts"
 import type { CheckOutcome } from "../domain/Result.ts"
-import { checksOf, type Check, type Task } from "../domain/Task.ts"
+import { checksOf, isFormOnly, type Check, type Task } from "../domain/Task.ts"
 import { Checks } from "../services/Checks.ts"
 import type { Journal, StoreError } from "../services/RunStore.ts"
 import type { OpenWorkspace, WorkspaceError } from "../services/Workspace.ts"
@@ -83,6 +83,12 @@ export type Verdict =
 const judge = (outcomes: ReadonlyArray<CheckOutcome>): Verdict => {
   const failing = outcomes.filter((outcome) => outcome.verdict === "failed")
   if (failing.length > 0) return { _tag: "Failed", failing }
+  if (outcomes.every((outcome) => isFormOnly(outcome.argv))) {
+    return {
+      _tag: "CouldNotVerify",
+      why: "git diff --check alone proves nothing about the code: declare a check that runs it"
+    }
+  }
   const doubtful = outcomes.filter((outcome) => outcome.verdict !== "passed")
   return doubtful.length > 0
     ? { _tag: "CouldNotVerify", why: doubtful.map((o) => `${o.name}: ${o.reason ?? o.verdict}`).join("; ") }

@@ -1,7 +1,7 @@
 /**
  * What a model may do. One record per tool holds its schema, its effect on the world, its flags and its handler.
  */
-import { Context, type Effect, type Schema } from "effect"
+import { Context, type Effect } from "effect"
 import type { ActionEffect } from "../domain/Event.ts"
 import type { TreeId } from "../domain/Ids.ts"
 import type { CheckOutcome } from "../domain/Result.ts"
@@ -46,6 +46,3 @@ export class Tools extends Context.Service<
     readonly toolset: (options: { readonly check_names: ReadonlyArray<string> }) => ReadonlyArray<Tool>
   }
 >()("looplane/services/Tools") {}
-
-/** The codec of a tool's arguments. */
-export type ArgumentSchema = Schema.Top

@@ -72,7 +72,7 @@ describe("repeats", () => {
   })
 
   it("remembers a bounded past", () => {
-    const past = Array.from({ length: 500 }, (_, i) => ({ call: `${i}`, observation: null })).reduce<
+    const past = Array.from({ length: 500 }, (_, i) => ({ call: `${i}`, observation: "" })).reduce<
       ReadonlyArray<Round>
     >(remember, [])
     assert.strictEqual(past.length, memory)

@@ -275,6 +275,21 @@ describe("run", () => {
     })
   )
 
+  it.effect("verifies nothing with git diff --check alone; beside a real check it counts", () =>
+    Effect.gen(function* () {
+      const form = { name: "form", argv: ["git", "diff", "--check"], timeout_seconds: 60 } as const
+      const real = { name: "tests", argv: ["node", "--test"], timeout_seconds: 60 } as const
+      const alone = yield* play([fix, { text: "Done." }], {
+        task: { verification: { mode: "checks", checks: [form] } }
+      })
+      assert.deepStrictEqual(outcome(alone.result), ["failed", "could_not_verify"])
+      const both = yield* play([fix, { text: "Done." }], {
+        task: { verification: { mode: "checks", checks: [form, real] } }
+      })
+      assert.deepStrictEqual(outcome(both.result), ["completed", "verified"])
+    })
+  )
+
   it.effect("ends when a set-up problem shows that nothing can be verified here", () =>
     Effect.gen(function* () {
       const played = yield* play([{ text: "…", stall_after: 1 }], {

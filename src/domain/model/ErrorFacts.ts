@@ -90,10 +90,9 @@ const read = (body: string): Said => {
   }
 }
 
-const isQuota = (said: Said, hint: Hint | null): boolean => {
+const isQuota = (said: Said, hint: Hint | null, hard: boolean): boolean => {
   const long = hint !== null && hint.certain && hint.delay_ms > quotaAfterMs
   const short = hint !== null && hint.delay_ms <= quotaAfterMs
-  const hard = said.codes.some((code) => P.quotaCodes.test(code)) || P.some(P.quotaTexts, said.prose)
   return long || hard || (!short && P.some(P.softQuotaTexts, said.prose))
 }
 
@@ -103,7 +102,7 @@ const kindOf = (status: number | null, said: Said, hint: Hint | null): ModelErro
     status === 429 || (status === null && (coded(P.rateCodes) || P.some(P.rateTexts, said.prose)))
   const hardQuota = coded(P.quotaCodes) || P.some(P.quotaTexts, said.prose)
   if (status === 402) return "quota_exhausted"
-  if (limited) return isQuota(said, hint) ? "quota_exhausted" : "rate_limit"
+  if (limited) return isQuota(said, hint, hardQuota) ? "quota_exhausted" : "rate_limit"
   if (status === 401) return "auth"
   if (status === 403) return hardQuota ? "quota_exhausted" : "auth"
   if (status === 413 || coded(P.overflowCodes)) return "context_overflow"

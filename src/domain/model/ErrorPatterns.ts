@@ -2,7 +2,7 @@
  * The words in which providers report a failure, as data: what is new goes here, not into the classifier.
  */
 
-/** Codes and types, lower case. The first matching row decides. */
+/** Patterns named after codes match codes and types in lower case; those named after texts match prose. */
 export const overflowCodes =
   /context[_-]?(?:length|window|size)[_-]?(?:exceeded|overflow)|max_prompt_tokens_exceeded|prompt_too_long|request_too_large|input_too_long|token_limit_exceeded/
 

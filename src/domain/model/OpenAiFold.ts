@@ -176,8 +176,8 @@ const draft = (state: OpenAiState): Result.Result<Draft, Fault> => {
   return Result.succeed({
     text: state.text,
     reasoning: state.reasoning === "" ? [] : [{ text: state.reasoning }],
-    calls: slots.map(({ id, ...slot }) => ({
-      id: id === "" ? null : id,
+    calls: slots.map((slot) => ({
+      id: slot.id === "" ? null : slot.id,
       name: slot.name,
       arguments: slot.arguments
     })),

@@ -13,7 +13,6 @@ export interface DiffHunk {
   /** As in the header: 1-based; the line before the gap when the count is 0. */
   readonly oldStart: number
   readonly oldCount: number
-  readonly newStart: number
   readonly newCount: number
   readonly lines: ReadonlyArray<DiffLine>
   /** The line of the patch that the header is on, from 1. */

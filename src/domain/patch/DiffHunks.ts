@@ -128,7 +128,6 @@ const readHunk = (
   const hunk: DiffHunk = {
     oldStart: Number(header[1]),
     oldCount,
-    newStart: Number(header[3]),
     newCount,
     lines: body.lines,
     at: at + 1

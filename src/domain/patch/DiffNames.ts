@@ -1,7 +1,7 @@
 /**
  * File names in the headers of unified diffs: git's quoting, its a/ and b/ prefixes, time stamps after the name.
  */
-import { type ByteString, encode } from "./ByteString.ts"
+import type { ByteString } from "./ByteString.ts"
 
 const escapes: Readonly<Record<string, string>> = {
   a: "\x07",
@@ -142,18 +142,4 @@ export const gitNamePairs = (text: ByteString): ReadonlyArray<NamePair> => {
     if (blank > 0 && newName !== undefined) pairs.push({ oldName: text.slice(0, blank), newName })
   }
   return pairs
-}
-
-/** A name as git writes it into a header: quoted when a reader could mistake it. */
-export const renderName = (path: string): string => {
-  const raw = encode(path)
-  if (!/[\u0000-\u001f"\\\u007f-\u00ff]/.test(raw)) return raw
-  const letters = Object.entries(escapes)
-  const body = Array.from(raw, (byte) => {
-    const letter = letters.find(([, value]) => value === byte)?.[0]
-    if (letter !== undefined) return `\\${letter}`
-    const code = byte.charCodeAt(0)
-    return code < 32 || code > 126 ? `\\${code.toString(8).padStart(3, "0")}` : byte
-  })
-  return `"${body.join("")}"`
 }

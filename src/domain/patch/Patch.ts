@@ -2,6 +2,8 @@
  * A patch as a tool call or a person gives it, in either format: what it would touch, and what it does.
  */
 import { Result } from "effect"
+import type { Limits } from "../Task.ts"
+import { byteLength } from "../Text.ts"
 import { parentsOf } from "../WorkspacePath.ts"
 import { applyCodexOperation } from "./CodexApply.ts"
 import { type CodexOperation, isCodexPatch, parseCodexPatch } from "./CodexPatch.ts"
@@ -71,14 +73,8 @@ export const pathsOf = (patch: string): Result.Result<ReadonlyArray<string>, Pat
 export const nodesOf = (patch: string): Result.Result<ReadonlyArray<string>, PatchError> =>
   Result.map(pathsOf(patch), (paths) => [...new Set(paths.flatMap((path) => [...parentsOf(path), path]))])
 
-export interface PatchLimits {
-  /** Of the patch as UTF-8. */
-  readonly maxBytes: number
-  /** Of the patch; an empty last line does not count. */
-  readonly maxLines: number
-  /** Different paths. */
-  readonly maxFiles: number
-}
+/** Bytes are those of the patch as UTF-8, an empty last line does not count, files are different paths. */
+export type PatchLimits = Pick<Limits, "max_patch_bytes" | "max_patch_lines" | "max_changed_files">
 
 const lineCount = (patch: string): number => {
   let count = patch === "" || patch.endsWith("\n") ? 0 : 1
@@ -86,12 +82,15 @@ const lineCount = (patch: string): number => {
   return count
 }
 
-const checkSize = (patch: string, { maxBytes, maxLines }: PatchLimits): Result.Result<void, PatchError> => {
-  const bytes = patch.length > maxBytes ? patch.length : new TextEncoder().encode(patch).length
-  if (bytes > maxBytes) return refuse("too_large", `the patch has more than ${maxBytes} bytes: split it`)
+const checkSize = (
+  patch: string,
+  { max_patch_bytes, max_patch_lines }: PatchLimits
+): Result.Result<void, PatchError> => {
+  if (byteLength(patch) > max_patch_bytes)
+    return refuse("too_large", `the patch has more than ${max_patch_bytes} bytes: split it`)
   const lines = lineCount(patch)
-  if (lines > maxLines)
-    return refuse("too_large", `the patch has ${lines} lines, more than ${maxLines}: split it`)
+  if (lines > max_patch_lines)
+    return refuse("too_large", `the patch has ${lines} lines, more than ${max_patch_lines}: split it`)
   return Result.void
 }
 
@@ -109,10 +108,10 @@ export const applyPatch = (
     yield* checkSize(patch, limits)
     const parsed = yield* parse(patch)
     const paths = yield* checkedPaths(parsed)
-    if (paths.length > limits.maxFiles) {
+    if (paths.length > limits.max_changed_files) {
       return yield* refuse(
         "too_large",
-        `the patch touches ${paths.length} files, more than ${limits.maxFiles}: split it`
+        `the patch touches ${paths.length} files, more than ${limits.max_changed_files}: split it`
       )
     }
     const overlay = makeOverlay(read)

@@ -1,12 +1,12 @@
 /**
- * A path as a patch names it: what `checkWorkspacePath` accepts, without any "..".
+ * A path as a patch names it.
  */
 import { Result } from "effect"
 import { checkWorkspacePath, quotePath } from "../WorkspacePath.ts"
 import { type ByteString, decode, decodeLossy } from "./ByteString.ts"
 import { type PatchError, refuse } from "./PatchError.ts"
 
-export const checkPatchPath = (path: string): Result.Result<string, PatchError> => {
+const checkPatchPath = (path: string): Result.Result<string, PatchError> => {
   if (path.split("/").includes("..")) {
     return refuse(
       "invalid_path",
@@ -20,7 +20,9 @@ export const checkPatchPath = (path: string): Result.Result<string, PatchError> 
   })
 }
 
-/** As `checkPatchPath`, of a path in bytes: file names need not be UTF-8, those that can be edited are. */
+/**
+ * What `checkWorkspacePath` accepts, without any "..". File names need not be UTF-8; those that can be edited are.
+ */
 export const checkRawPath = (raw: ByteString): Result.Result<string, PatchError> => {
   const path = decode(raw)
   return path === undefined

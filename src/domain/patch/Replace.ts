@@ -5,9 +5,7 @@
 import { Result } from "effect"
 import { quotePath } from "../WorkspacePath.ts"
 import { decodeBytes } from "./ByteString.ts"
-import { checkParents, type FileChange, makeOverlay, type ReadNode, requireFile } from "./FileSet.ts"
 import { type PatchError, refuse } from "./PatchError.ts"
-import { checkPatchPath } from "./PatchPath.ts"
 import { findTexts, nearMiss, separateTexts } from "./TextSearch.ts"
 
 export interface ReplaceRequest {
@@ -190,17 +188,3 @@ const linesOf = (text: string, places: ReadonlyArray<number>): string => {
   }
   return `line${numbers.length === 1 ? "" : "s"} ${numbers.join(", ")}${places.length > 10 ? " and more" : ""}`
 }
-
-/** `replaceText` on a file of the tree: the path is checked, the mode kept, symlinks are refused. */
-export const replaceInFile = (
-  request: Omit<ReplaceRequest, "bytes">,
-  read: ReadNode
-): Result.Result<FileChange, PatchError> =>
-  Result.gen(function* () {
-    const path = yield* checkPatchPath(request.path)
-    const overlay = makeOverlay(read)
-    yield* checkParents(overlay, path)
-    const file = yield* requireFile(overlay.current(path), path)
-    const bytes = yield* replaceText({ ...request, path, bytes: file.bytes })
-    return { _tag: "Write", path, bytes, executable: file.executable }
-  })

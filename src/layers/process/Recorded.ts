@@ -33,8 +33,11 @@ const notRecorded = (argv: ReadonlyArray<string>) =>
     _tag: "NotFound",
     module: "ChildProcess",
     method: "spawn",
-    description: `no recording answers ${CommandLine.quote(argv)}`
+    description: `no recording answers: ${argv.join(" ")}`
   })
+
+/** A word of a command, or of its environment; secrets stay covered. */
+const textOf = (word: CommandLine.Word): string => (typeof word === "string" ? word : String(word))
 
 const killedExit = ChildProcessSpawner.ExitCode(137)
 
@@ -57,13 +60,20 @@ export const makeRecordedSpawner = (recordings: ReadonlyArray<RecordedProcess>) 
 
   const spawn = Effect.fnUntraced(function* (command: ChildProcess.Command) {
     if (command._tag !== "StandardCommand") return yield* notRecorded(["a pipeline"])
-    const argv = [command.command, ...command.args.map(String)]
+    const argv = [command.command, ...command.args.map(textOf)]
     const recording = yield* take(argv)
     if (recording === undefined) return yield* notRecorded(argv)
     const at = (yield* Ref.get(started)).length
     yield* Ref.update(started, (all) => [
       ...all,
-      { argv, cwd: command.options.cwd, env: command.options.env ?? {}, killed: false }
+      {
+        argv,
+        cwd: command.options.cwd,
+        env: Object.fromEntries(
+          Object.entries(command.options.env ?? {}).map(([name, value]) => [name, value === undefined ? value : textOf(value)])
+        ),
+        killed: false
+      }
     ])
     const ended = yield* Deferred.make<ChildProcessSpawner.ExitCode>()
     if (recording.hangs !== true) {

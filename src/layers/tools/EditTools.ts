@@ -129,11 +129,7 @@ export const applyPatchTool = defineTool({
       if (node !== undefined) nodes.set(at, node)
     }
     const changes = yield* Effect.fromResult(
-      applyPatch(patch, (at) => nodes.get(at), {
-        maxBytes: limits.max_patch_bytes,
-        maxLines: limits.max_patch_lines,
-        maxFiles: limits.max_changed_files
-      })
+      applyPatch(patch, (at) => nodes.get(at), limits)
     )
     return yield* applyEdit(changes, nodes, context)
   }),

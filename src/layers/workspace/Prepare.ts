@@ -215,7 +215,7 @@ export const prepare = Effect.fnUntraced(
       ),
       services
     }
-    return { opened, prepared, staging: places.staging }
+    return { opened, prepared, staging: places.staging, scratch: [places.staging, places.task_env] }
   },
   (effect) =>
     effect.pipe(

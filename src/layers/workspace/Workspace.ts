@@ -19,6 +19,7 @@ import { applyChanges } from "./Edit.ts"
 import { failed } from "./Failure.ts"
 import { materialise } from "./Materialise.ts"
 import type { Opened, Platform } from "./Opened.ts"
+import { removeTree } from "./RemoveTree.ts"
 import { prepare } from "./Prepare.ts"
 import { makeRecorder } from "./Recorder.ts"
 import { diffTrees, filesBelow } from "./Trees.ts"
@@ -108,7 +109,8 @@ const open = Effect.fn("Workspaces.open")(
     yield* fs.makeDirectory(into, { recursive: true, mode: 0o700 })
     // Links and containment are judged against where the directory really is.
     const directory = yield* fs.realPath(into)
-    const { opened, prepared, staging } = yield* prepare(task, directory)
+    const { opened, prepared, scratch, staging } = yield* prepare(task, directory)
+    yield* Effect.addFinalizer(() => Effect.forEach(scratch, removeTree, { discard: true }))
     const workspace: OpenWorkspace = yield* serve(opened, prepared, staging)
     return workspace
   },

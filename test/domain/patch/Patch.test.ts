@@ -86,9 +86,9 @@ describe("applyPatch", () => {
   const three = ["a", "b", "c"].map((path) => renderDiff(path, undefined, "é\n")).join("")
   const sized = { bytes: new TextEncoder().encode(three).length, lines: three.split("\n").length - 1 }
   it.each([
-    ["bytes", { ...limits, maxBytes: sized.bytes }, { ...limits, maxBytes: sized.bytes - 1 }],
-    ["lines", { ...limits, maxLines: sized.lines }, { ...limits, maxLines: sized.lines - 1 }],
-    ["files", { ...limits, maxFiles: 3 }, { ...limits, maxFiles: 2 }]
+    ["bytes", { ...limits, max_patch_bytes: sized.bytes }, { ...limits, max_patch_bytes: sized.bytes - 1 }],
+    ["lines", { ...limits, max_patch_lines: sized.lines }, { ...limits, max_patch_lines: sized.lines - 1 }],
+    ["files", { ...limits, max_changed_files: 3 }, { ...limits, max_changed_files: 2 }]
   ])("holds the limit of %s exactly", (_, enough, less) => {
     assert.isTrue(Result.isSuccess(applyPatch(three, () => undefined, enough)))
     const refused = applyPatch(three, () => undefined, less)

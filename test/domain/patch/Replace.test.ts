@@ -1,12 +1,8 @@
 import { Result } from "effect"
 import fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import type { FileChange } from "../../../src/domain/patch/FileSet.ts"
-import type { PatchError } from "../../../src/domain/patch/PatchError.ts"
-import { replaceInFile, replaceText } from "../../../src/domain/patch/Replace.ts"
-import { file, readerOf, treeOf, utf8 } from "./support.ts"
-
-type Outcome = FileChange | PatchError["reason"]
+import { replaceText } from "../../../src/domain/patch/Replace.ts"
+import { utf8 } from "./support.ts"
 
 const replace = (
   content: string | Uint8Array,
@@ -142,38 +138,5 @@ describe("replaceText", () => {
         )
       })
     )
-  })
-})
-
-describe("replaceInFile", () => {
-  const tree = treeOf({
-    "run.sh": file("echo a\n", true),
-    "dir/x": "x\n",
-    link: { _tag: "Symlink", target: "dir" },
-    fifo: { _tag: "Special" }
-  })
-  const inFile = (path: string): Outcome =>
-    Result.match(replaceInFile({ path, oldText: "echo a", newText: "echo b", all: false }, readerOf(tree)), {
-      onFailure: ({ reason }) => reason,
-      onSuccess: (change) => change
-    })
-
-  it("keeps the executable bit and normalises the path", () => {
-    const bytes = utf8("echo b\n")
-    assert.deepStrictEqual(inFile("./run.sh"), { _tag: "Write", path: "run.sh", bytes, executable: true })
-  })
-
-  it.each<readonly [string, PatchError["reason"]]>([
-    ["missing", "not_found"],
-    ["dir", "not_a_file"],
-    ["link", "not_a_file"],
-    ["link/x", "not_a_file"],
-    ["fifo", "not_a_file"],
-    ["run.sh/x", "not_a_file"],
-    ["../run.sh", "invalid_path"],
-    ["f\0.txt", "invalid_path"],
-    [".git/config", "invalid_path"]
-  ])("refuses %j: %s", (path, reason) => {
-    assert.strictEqual(inFile(path), reason)
   })
 })

@@ -4,8 +4,8 @@ import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "vitest"
 import type { FileChange, FileNode } from "../../../src/domain/patch/FileSet.ts"
 import { applyPatch } from "../../../src/domain/patch/Patch.ts"
-import type { PatchError } from "../../../src/domain/patch/PatchError.ts"
-import { replaceInFile } from "../../../src/domain/patch/Replace.ts"
+import { type PatchError, refuse } from "../../../src/domain/patch/PatchError.ts"
+import { replaceText } from "../../../src/domain/patch/Replace.ts"
 import { file, limits, readerOf, shown, type Tree, utf8, withChanges } from "./support.ts"
 
 const folder = fileURLToPath(new URL("../../../../shared/cases/patch/", import.meta.url))
@@ -84,13 +84,18 @@ const treeOf = (value: unknown): Tree => {
 const run = (each: Json, tree: Tree): Result.Result<ReadonlyArray<FileChange>, PatchError> => {
   const args = isRecord(each["args"]) ? each["args"] : {}
   if (each["op"] !== "exact_replace") return applyPatch(text(args["patch"]), readerOf(tree), limits)
-  const request = {
-    path: text(args["path"]),
+  const path = text(args["path"])
+  const node = tree.get(path)
+  if (node?._tag !== "File") return refuse("not_a_file", path)
+  const { bytes, executable } = node
+  const after = replaceText({
+    path,
+    bytes,
     oldText: text(args["oldText"]),
     newText: text(args["newText"]),
     all: args["all"] === true
-  }
-  return Result.map(replaceInFile(request, readerOf(tree)), (change) => [change])
+  })
+  return Result.map(after, (bytes) => [{ _tag: "Write", path, bytes, executable }])
 }
 
 describe("handed patch cases", () => {

@@ -1,5 +1,5 @@
 import { Result, TextDiff } from "effect"
-import { renderName } from "../../../src/domain/patch/DiffNames.ts"
+import { encode } from "../../../src/domain/patch/ByteString.ts"
 import type { FileChange, FileNode, ReadNode } from "../../../src/domain/patch/FileSet.ts"
 import { splitLines } from "../../../src/domain/patch/Lines.ts"
 import { applyPatch } from "../../../src/domain/patch/Patch.ts"
@@ -9,7 +9,7 @@ import { parentsOf } from "../../../src/domain/WorkspacePath.ts"
 /** A tree of files and symlinks; directories are there because something lies in them. */
 export type Tree = ReadonlyMap<string, FileNode>
 
-export const limits = { maxBytes: 1_000_000, maxLines: 4000, maxFiles: 50 }
+export const limits = { max_patch_bytes: 1_000_000, max_patch_lines: 4000, max_changed_files: 50 }
 
 export const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text)
 
@@ -67,6 +67,31 @@ export const patched = (tree: Tree, patch: string): Record<string, string> | str
 export const refusal = (tree: Tree, patch: string): PatchError | undefined => {
   const result = applyPatch(patch, readerOf(tree), limits)
   return Result.isFailure(result) ? result.failure : undefined
+}
+
+const letters: Readonly<Record<string, string>> = {
+  "\x07": "a",
+  "\b": "b",
+  "\f": "f",
+  "\n": "n",
+  "\r": "r",
+  "\t": "t",
+  "\v": "v",
+  '"': '"',
+  "\\": "\\"
+}
+
+/** A name as git writes it into a header: quoted when a reader could mistake it. */
+const renderName = (path: string): string => {
+  const raw = encode(path)
+  if (!/[\u0000-\u001f"\\\u007f-\u00ff]/.test(raw)) return raw
+  const body = Array.from(raw, (byte) => {
+    const letter = letters[byte]
+    if (letter !== undefined) return `\\${letter}`
+    const code = byte.charCodeAt(0)
+    return code < 32 || code > 126 ? `\\${code.toString(8).padStart(3, "0")}` : byte
+  })
+  return `"${body.join("")}"`
 }
 
 const NO_NEWLINE = "\\ No newline at end of file\n"
