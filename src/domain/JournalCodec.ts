@@ -7,6 +7,7 @@
 import { Effect, Result, Schema } from "effect"
 import { EntryHeader, isKnownType, RunEvent, type JournalEntry, type UnknownEvent } from "./Event.ts"
 import { Digest } from "./Ids.ts"
+import { isRecord, type JsonRecord } from "./Json.ts"
 
 /** Of one string, in UTF-8 bytes: a longer one goes to a blob. */
 export const maxInlineBytes = 16 * 1024
@@ -18,8 +19,8 @@ export const maxLineBytes = 2 * 1024 * 1024
 /** `previous` of the first line, and the head of an empty journal. */
 export const noLine: Digest = Digest.make("0".repeat(64))
 
-/** SHA-256 as 64 hex digits. */
-export type Hash = (bytes: Uint8Array) => string
+/** SHA-256. */
+export type Hash = (bytes: Uint8Array) => Digest
 
 export interface Blob {
   readonly hash: Digest
@@ -52,15 +53,13 @@ export interface LineFault {
 const encoder = new TextEncoder()
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
-const isReserved = (value: Readonly<Record<string, unknown>>): boolean =>
+const isReserved = (value: JsonRecord): boolean =>
   Object.hasOwn(value, "$blob") || Object.hasOwn(value, "$literal")
 
 const mapValues = (
-  value: Readonly<Record<string, unknown>>,
+  value: JsonRecord,
   f: (value: unknown) => unknown
-): Readonly<Record<string, unknown>> =>
+): JsonRecord =>
   Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, f(inner)]))
 
 /** Moves long strings of a JSON value to blobs and wraps objects that look like references. */
@@ -72,7 +71,7 @@ const externalise = (value: unknown, keep: (text: string, json: boolean) => Blob
       return value.isWellFormed() ? keep(value, false) : keep(JSON.stringify(value), true)
     }
     if (Array.isArray(value)) return value.map(visit)
-    if (!isObject(value)) return value
+    if (!isRecord(value)) return value
     const mapped = mapValues(value, visit)
     return isReserved(mapped) ? { $literal: mapped } : mapped
   }
@@ -89,7 +88,7 @@ export const encodeLine = (
     const blobs: Array<Blob> = []
     const keep = (text: string, json: boolean): BlobRef => {
       const bytes = encoder.encode(text)
-      const digest = Digest.make(hash(bytes))
+      const digest = hash(bytes)
       blobs.push({ hash: digest, bytes })
       return { $blob: digest, bytes: bytes.length, ...(json ? { json } : {}) }
     }
@@ -121,7 +120,7 @@ export const decodeLine = (bytes: Uint8Array): Result.Result<Envelope, LineFault
   } catch {
     return fault("damaged", "is no JSON in UTF-8")
   }
-  if (isObject(value) && typeof value["version"] === "number" && value["version"] > 1)
+  if (isRecord(value) && typeof value["version"] === "number" && value["version"] > 1)
     return fault(
       "newer_version",
       `is of journal version ${value["version"]}, and this looplane reads version 1`
@@ -152,11 +151,11 @@ const referencesOf = (value: unknown): Result.Result<ReadonlyMap<string, BlobRef
   let broken = false
   const visit = (value: unknown): void => {
     if (Array.isArray(value)) return value.forEach(visit)
-    if (!isObject(value)) return
+    if (!isRecord(value)) return
     if (!isReserved(value)) return Object.values(value).forEach(visit)
     const literal = value["$literal"]
     if (isBlobRef(value)) found.set(keyOf(value), value)
-    else if (isObject(literal) && Object.keys(value).length === 1) Object.values(literal).forEach(visit)
+    else if (isRecord(literal) && Object.keys(value).length === 1) Object.values(literal).forEach(visit)
     else broken = true
   }
   visit(value)
@@ -168,10 +167,10 @@ const keyOf = (ref: BlobRef): string => `${ref.$blob}${ref.json === true ? " jso
 const substitute = (value: unknown, resolved: ReadonlyMap<string, unknown>): unknown => {
   const visit = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(visit)
-    if (!isObject(value)) return value
+    if (!isRecord(value)) return value
     if (isBlobRef(value)) return resolved.get(keyOf(value))
     const literal = value["$literal"]
-    return mapValues(isObject(literal) ? literal : value, visit)
+    return mapValues(isRecord(literal) ? literal : value, visit)
   }
   return visit(value)
 }

@@ -2,7 +2,7 @@
  * A run from its first event to its last: the journal is opened, the clone is made beside the first request, turns
  * follow each other, the result is verified, and everything is left behind as a bundle.
  */
-import { Cause, Deferred, Effect, Exit, Fiber, Ref } from "effect"
+import { Cause, Effect, Exit, Fiber, Ref } from "effect"
 import type { RunId, TreeId } from "../domain/Ids.ts"
 import type { Round } from "../domain/Repetition.ts"
 import type { RunResult } from "../domain/Result.ts"
@@ -121,17 +121,6 @@ const story = Effect.fnUntraced(function* (
         )
       }).pipe(Effect.orDie)
   }))
-  const setUpProblem = yield* Deferred.make<Ending>()
-  if (task.baseline && checksOf(task).length > 0) {
-    yield* workspace.pipe(
-      Effect.flatMap((open) => preflight(verifying(open))),
-      Effect.tap((why) =>
-        why === null ? Effect.void : Deferred.succeed(setUpProblem, ending("could_not_verify", why))
-      ),
-      Effect.ignore,
-      Effect.forkScoped
-    )
-  }
   const turns = loop({
     journal,
     task,
@@ -145,7 +134,12 @@ const story = Effect.fnUntraced(function* (
     workspace,
     verified
   })
-  return yield* Effect.raceFirst(turns, Deferred.await(setUpProblem))
+  // Nothing that a turn could bring would help when the clone cannot be made, or a check can never run here.
+  const inVain = Fiber.join(opening).pipe(
+    Effect.flatMap((open) => (task.baseline ? preflight(verifying(open)) : Effect.succeed(null))),
+    Effect.flatMap((why) => (why === null ? Effect.never : Effect.succeed(ending("could_not_verify", why))))
+  )
+  return yield* Effect.raceFirst(turns, inVain)
 })
 
 /** An interrupted run is not over: it says so, and `resume` takes it from there. */

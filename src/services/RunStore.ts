@@ -26,6 +26,13 @@ export class StoreError extends Schema.TaggedError<StoreError>()("StoreError", {
   cause: Schema.optionalKey(Schema.Defect())
 }) {}
 
+/** A run that is to begin. */
+export interface NewRun {
+  readonly run_id: RunId
+  readonly request: RunRequest
+  readonly created: Omit<EventData<"run.created">, "run_id" | "store_version">
+}
+
 /** An open run. Closing its scope frees the writer's lock. */
 export interface Journal {
   readonly run_id: RunId
@@ -44,7 +51,7 @@ export interface Journal {
 
 /** What a listing shows of one run, also of a damaged or incomplete one. */
 export interface RunSummary {
-  readonly run_id: string
+  readonly run_id: RunId
   readonly directory: string
   readonly modified_ms: number
   readonly manifest: SessionManifest | null
@@ -68,11 +75,7 @@ export class RunStore extends Context.Service<
   RunStore,
   {
     /** Makes the run's directory, writes request and manifest durably, appends `run.created`. */
-    readonly create: (options: {
-      readonly run_id: RunId
-      readonly request: RunRequest
-      readonly created: Omit<EventData<"run.created">, "run_id" | "store_version">
-    }) => Effect.Effect<Journal, StoreError, Scope.Scope>
+    readonly create: (run: NewRun) => Effect.Effect<Journal, StoreError, Scope.Scope>
     /** Newest first. Reading never writes; a bad bundle is listed with what it lacks. */
     readonly list: (options: {
       readonly limit: number

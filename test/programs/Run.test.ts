@@ -12,6 +12,7 @@ import { layerApproval, layerTest, passesWhen, type CheckScript } from "../../sr
 import { makeMemoryWorkspace } from "../../src/layers/workspace/Memory.ts"
 import { run } from "../../src/programs/Run.ts"
 import { RunStore } from "../../src/services/RunStore.ts"
+import { WorkspaceError, Workspaces } from "../../src/services/Workspace.ts"
 import { exampleTask } from "../support/tasks.ts"
 
 const files = { "README.md": "# add\n", "src/add.js": "export const add = (a, b) => a - b\n" }
@@ -303,6 +304,30 @@ describe("run", () => {
       })
       assert.deepStrictEqual(outcome(played.result), ["failed", "could_not_verify"])
       assert.include(played.result.error, "vitest is not installed")
+    })
+  )
+
+  it.effect("ends at once when the workspace cannot be made, also while the model is still thinking", () =>
+    Effect.gen(function* () {
+      const memory = yield* makeMemoryWorkspace(files)
+      const model = scriptedModel([{ text: "…", stall_after: 1 }])
+      const broken = Layer.succeed(
+        Workspaces,
+        Workspaces.of({
+          open: () => Effect.fail(new WorkspaceError({ reason: "setup_failed", message: "npm ci failed" }))
+        })
+      )
+      const { result } = yield* run(exampleTask, { run_id, sandbox: "none" }).pipe(
+        Effect.provide(
+          layerTest({ memory, files, models: [model], checks: fixed }).pipe(
+            Layer.provideMerge(Headless.layer),
+            Layer.merge(broken)
+          )
+        )
+      )
+      assert.deepStrictEqual(outcome(result), ["failed", "workspace_failed"])
+      assert.strictEqual(result.error, "npm ci failed")
+      assert.deepStrictEqual(result.changed_files, [])
     })
   )
 

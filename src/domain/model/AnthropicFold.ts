@@ -6,7 +6,7 @@ import type { Reasoning } from "../Conversation.ts"
 import { zero, type Usage } from "../Usage.ts"
 import { finishReason } from "./FinishReason.ts"
 import { protocol, type Delta, type Draft, type DraftCall, type Fault, type Fold } from "./Fold.ts"
-import { count, isRecord, list, parse, record, text, type JsonRecord } from "./Json.ts"
+import { count, isRecord, list, parse, record, text, type JsonRecord } from "../Json.ts"
 
 type Block =
   | { readonly type: "text"; readonly text: string }

@@ -2,7 +2,7 @@
  * The arguments of a tool call, as the text that a model wrote.
  */
 import { Result } from "effect"
-import { isRecord, parse, type JsonRecord } from "./Json.ts"
+import { isRecord, parse, type JsonRecord } from "../Json.ts"
 
 /** Larger texts are not repaired: a repair reads them several times. */
 export const maxRepairChars = 262_144

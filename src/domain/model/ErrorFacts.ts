@@ -4,7 +4,7 @@
 import { DateTime, Option } from "effect"
 import { modelError, type ModelError, type ModelErrorKind } from "../ModelError.ts"
 import * as P from "./ErrorPatterns.ts"
-import { list, parse, record, text, type JsonRecord } from "./Json.ts"
+import { list, parse, record, text, type JsonRecord } from "../Json.ts"
 import { htmlTitle, looksLikeHtml, oneLine, redact } from "./Redact.ts"
 import { announcedDelay, bodyHint, limitReset, retryAfter, type Headers, type Hint } from "./RetryHints.ts"
 

@@ -5,7 +5,7 @@ import { Result } from "effect"
 import { zero, type Usage } from "../Usage.ts"
 import { finishReason } from "./FinishReason.ts"
 import { protocol, type Delta, type Draft, type Fault, type Fold } from "./Fold.ts"
-import { count, isRecord, list, parse, record, text, type JsonRecord } from "./Json.ts"
+import { count, isRecord, list, parse, record, text, type JsonRecord } from "../Json.ts"
 
 interface Slot {
   readonly index: number | null

@@ -1,7 +1,7 @@
 /**
  * When a server wants to be asked again, from whatever it said: headers, fields of the body, a sentence.
  */
-import { count, isRecord, list, record, text, type JsonRecord } from "./Json.ts"
+import { count, isRecord, list, record, text, type JsonRecord } from "../Json.ts"
 
 export type Headers = Readonly<Record<string, string>>
 

@@ -1,7 +1,7 @@
 /**
  * What a run root holds, from its small files alone: no listing ever reads a journal.
  */
-import { Effect, Option, Result, Schema, Stream } from "effect"
+import { Effect, Option, Record, Result, Schema, Stream } from "effect"
 import { RunId } from "../../domain/Ids.ts"
 import { artifactNames, CheckOutcome, RunResult, type ArtifactKey } from "../../domain/Result.ts"
 import { Checkpoint, SessionManifest } from "../../domain/Session.ts"
@@ -15,7 +15,7 @@ const maxJsonBytes = 16 * 1024 * 1024
 const concurrency = 8
 
 interface Candidate {
-  readonly name: string
+  readonly name: RunId
   readonly directory: string
   readonly modified_ms: number
 }
@@ -42,11 +42,12 @@ const candidates = Effect.fnUntraced(function* (disk: Disk, root: string) {
   yield* demandDirectory(disk, root)
   const entries = yield* disk.fs.readDirectoryEntries(root).pipe(failAt(root))
   return entries
-    .filter((entry) => entry.type === "Directory" && isRunId(entry.name))
+    .filter((entry) => entry.type === "Directory")
     .map((entry) => entry.name)
+    .filter(isRunId)
 })
 
-const candidate = Effect.fnUntraced(function* (disk: Disk, root: string, name: string) {
+const candidate = Effect.fnUntraced(function* (disk: Disk, root: string, name: RunId) {
   const directory = disk.path.join(root, name)
   const info = yield* disk.fs.lstat(directory).pipe(failAt(directory))
   const modified_ms = Option.match(info.mtime, { onNone: () => 0, onSome: (time) => time.getTime() })
@@ -88,9 +89,9 @@ const summarise = Effect.fnUntraced(function* (disk: Disk, { directory, modified
     manifest: found.session,
     request: found.request,
     result: found.result,
-    missing: Object.entries(artifactNames).flatMap(([key, file]) =>
-      Object.entries(found).some(([name, value]) => name === key && value === null) ? [file] : []
-    )
+    missing: Record.keys(artifactNames)
+      .filter((key) => found[key] === null)
+      .map((key) => artifactNames[key])
   }
   return summary
 })

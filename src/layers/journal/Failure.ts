@@ -32,7 +32,7 @@ const describe = (error: PlatformError.PlatformError): readonly [StoreError["rea
 }
 
 /** The store's word for a failure of the platform at `path`. */
-export const storeError = (path: string, error: PlatformError.PlatformError): StoreError => {
+const storeError = (path: string, error: PlatformError.PlatformError): StoreError => {
   const [reason, words] = describe(error)
   return new StoreError({ reason, path, message: `${words} ${path}`, cause: error })
 }

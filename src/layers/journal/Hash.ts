@@ -4,5 +4,4 @@
 import { hash } from "node:crypto"
 import { Digest } from "../../domain/Ids.ts"
 
-export const sha256 = (bytes: Uint8Array): string => hash("sha256", bytes, "hex")
-export const digestOf = (bytes: Uint8Array): Digest => Digest.make(sha256(bytes))
+export const sha256 = (bytes: Uint8Array): Digest => Digest.make(hash("sha256", bytes, "hex"))

@@ -19,7 +19,7 @@ import type { SessionManifest } from "../../domain/Session.ts"
 import { StoreError } from "../../services/RunStore.ts"
 import type { Disk } from "./Disk.ts"
 import { failAt } from "./Failure.ts"
-import { digestOf, sha256 } from "./Hash.ts"
+import { sha256 } from "./Hash.ts"
 
 const chunkBytes = 1024 * 1024
 const newline = 0x0a
@@ -98,7 +98,7 @@ export const readJournal = (
             )
           : envelope.data
         const event = yield* Effect.fromResult(Result.mapError(decodeEvent({ ...envelope, data }), faulty))
-        hash = digestOf(line)
+        hash = sha256(line)
         sequence = envelope.sequence
         offset += line.length
         if (sequence === head?.sequence && hash !== head.hash)

@@ -4,13 +4,13 @@
 import type { FileSystem, Path } from "effect"
 import { DateTime, Effect, Exit, Layer, Schema, Stream } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { storeVersion, type EventData, isKnownType } from "../../domain/Event.ts"
+import { isKnownType, storeVersion } from "../../domain/Event.ts"
 import type { RunId } from "../../domain/Ids.ts"
 import { noLine } from "../../domain/JournalCodec.ts"
 import { artifactNames } from "../../domain/Result.ts"
 import type { SessionManifest } from "../../domain/Session.ts"
 import { RunRequest } from "../../domain/Request.ts"
-import { RunStore, StoreError, type RunDetails } from "../../services/RunStore.ts"
+import { RunStore, StoreError, type NewRun, type RunDetails } from "../../services/RunStore.ts"
 import * as Bundles from "./Bundles.ts"
 import { demandDirectory, directoryMode, makeDisk, type Disk } from "./Disk.ts"
 import { failAt } from "./Failure.ts"
@@ -23,12 +23,6 @@ export const lockName = ".writer.lock"
 export interface StoreOptions {
   /** Made on first use. A relative one starts at the working directory. */
   readonly run_root: string
-}
-
-interface NewRun {
-  readonly run_id: RunId
-  readonly request: RunRequest
-  readonly created: Omit<EventData<"run.created">, "run_id" | "store_version">
 }
 
 const claimDirectory = Effect.fnUntraced(function* (disk: Disk, root: string, run_id: RunId) {
@@ -58,7 +52,7 @@ const writeDurably = (disk: Disk, file: string, content: Uint8Array) =>
   )
 
 /** The store, with the lock of the context. */
-export const layerWithLock = (
+const layerWithLock = (
   options: StoreOptions
 ): Layer.Layer<
   RunStore,

@@ -12,7 +12,7 @@ import { Observer } from "../../services/Observer.ts"
 import { StoreError, type Journal } from "../../services/RunStore.ts"
 import type { Disk } from "./Disk.ts"
 import { failAt, invalid } from "./Failure.ts"
-import { digestOf, sha256 } from "./Hash.ts"
+import { sha256 } from "./Hash.ts"
 
 /** Lines and blobs that wait for the next barrier take at most about this much memory. */
 const maxBuffered = 64 * 1024
@@ -41,7 +41,7 @@ export interface Position {
 export const start: Position = { sequence: -1, hash: noLine, state: initial }
 
 const decodeManifest = Schema.decodeUnknownResult(Schema.fromJsonString(SessionManifest))
-export const readManifest = Effect.fnUntraced(function* (disk: Disk, file: string) {
+const readManifest = Effect.fnUntraced(function* (disk: Disk, file: string) {
   const bytes = yield* disk.read(file, maxManifestBytes)
   return bytes === null ? null : Result.getOrElse(decodeManifest(new TextDecoder().decode(bytes)), () => null)
 })
@@ -164,7 +164,7 @@ export const openJournal = Effect.fnUntraced(function* (options: {
     lines.push(line)
     buffered += line.length
     keepBlobs(found)
-    at = { sequence: header.sequence, hash: digestOf(line), state: reduce(at.state, event) }
+    at = { sequence: header.sequence, hash: sha256(line), state: reduce(at.state, event) }
     if (buffered > maxBuffered) yield* flush
     return { version: 1, ...header, event } satisfies JournalEntry
   })

@@ -4,6 +4,7 @@
 import { Effect, Result, Schema, SchemaIssue } from "effect"
 import type { ActionEffect } from "../../domain/Event.ts"
 import { TreeId } from "../../domain/Ids.ts"
+import { isRecord, type JsonRecord } from "../../domain/Json.ts"
 import type { PatchError } from "../../domain/patch/PatchError.ts"
 import { boundText, takeHead } from "../../domain/Text.ts"
 import type { SearchError } from "../../services/Search.ts"
@@ -38,9 +39,6 @@ export interface ToolSpec<S extends Arguments> {
 const maxPreviewBytes = 16_000
 const maxShownArgumentBytes = 80
 
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
-
 /** Takes out what is noise to a model: bounds that mean "a safe integer", a choice among one. */
 const tidy = (_: string, value: unknown): unknown => {
   if (!isRecord(value)) return value
@@ -56,7 +54,7 @@ const tidy = (_: string, value: unknown): unknown => {
 }
 
 /** Plain draft 2020-12: no `$schema`, no references, no alternatives, nothing that a provider chokes on. */
-export const parametersOf = (schema: Arguments): Readonly<Record<string, unknown>> => {
+export const parametersOf = (schema: Arguments): JsonRecord => {
   const document = Schema.toJsonSchemaDocument(schema, { onExcessProperty: "error" })
   const parameters: unknown = JSON.parse(JSON.stringify(document.schema, tidy))
   return { type: "object", properties: {}, required: [], ...(isRecord(parameters) ? parameters : {}) }
@@ -69,7 +67,7 @@ const shownArgument = (value: unknown): string => {
 }
 
 const describeIssue =
-  (args: Readonly<Record<string, unknown>>) =>
+  (args: JsonRecord) =>
   (issue: {
     readonly path?: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined
     readonly message: string
@@ -87,8 +85,8 @@ const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
 /** What was wrong, field by field, and which fields there are. */
 const describeError = (
   error: Schema.SchemaError,
-  args: Readonly<Record<string, unknown>>,
-  parameters: Readonly<Record<string, unknown>>
+  args: JsonRecord,
+  parameters: JsonRecord
 ): string => {
   const { properties, required } = parameters
   const fields = Object.keys(isRecord(properties) ? properties : {}).map((field) =>
@@ -103,9 +101,9 @@ const describeError = (
 
 /** Models fill optional fields with null; leaving those out loses nothing. Nothing else is forgiven. */
 const withoutNulls = (
-  args: Readonly<Record<string, unknown>>,
-  parameters: Readonly<Record<string, unknown>>
-): Readonly<Record<string, unknown>> => {
+  args: JsonRecord,
+  parameters: JsonRecord
+): JsonRecord => {
   const { properties, required } = parameters
   const optional = (key: string): boolean =>
     isRecord(properties) &&
@@ -124,8 +122,8 @@ const observe = (failure: ToolFailure): Observation => ({
 export const defineTool = <const S extends Arguments>(spec: ToolSpec<S>): Tool => {
   const parameters = parametersOf(spec.schema)
   const decodeAll = Schema.decodeUnknownResult(spec.schema, { errors: "all", onExcessProperty: "error" })
-  const decode = (args: Readonly<Record<string, unknown>>) => decodeAll(withoutNulls(args, parameters))
-  const run = (args: Readonly<Record<string, unknown>>, context: ToolContext): Effect.Effect<Observation> => {
+  const decode = (args: JsonRecord) => decodeAll(withoutNulls(args, parameters))
+  const run = (args: JsonRecord, context: ToolContext): Effect.Effect<Observation> => {
     const decoded = decode(args)
     if (Result.isFailure(decoded)) {
       return Effect.succeed({ ok: false, content: describeError(decoded.failure, args, parameters) })

@@ -3,7 +3,7 @@ import { Effect, FileSystem, Result, Stream } from "effect"
 import { noLine } from "../../../src/domain/JournalCodec.ts"
 import * as Memory from "../../../src/layers/fs/Memory.ts"
 import { makeDisk } from "../../../src/layers/journal/Disk.ts"
-import { digestOf } from "../../../src/layers/journal/Hash.ts"
+import { sha256 } from "../../../src/layers/journal/Hash.ts"
 import { readJournal } from "../../../src/layers/journal/Reader.ts"
 import { RunStore, type StoreError } from "../../../src/services/RunStore.ts"
 import { create, note, root, storeOn, story, wholeRun, world } from "./support.ts"
@@ -28,7 +28,7 @@ const rechain = (
     .map((line, index) => {
       const entry = { ...JSON.parse(line), previous }
       const text = `${JSON.stringify(index === at ? change(entry) : entry)}\n`
-      previous = digestOf(new TextEncoder().encode(text))
+      previous = sha256(new TextEncoder().encode(text))
       return text
     })
     .join("")
@@ -62,7 +62,7 @@ describe("reading a run", () => {
         hash:
           sequence === -1
             ? noLine
-            : digestOf(whole.subarray(lineEnds[sequence - 1] ?? 0, lineEnds[sequence] ?? 0))
+            : sha256(whole.subarray(lineEnds[sequence - 1] ?? 0, lineEnds[sequence] ?? 0))
       }))
       const disk = yield* makeDisk
       // Around the end of every line, and in the middle of all of them.
