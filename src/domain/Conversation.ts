@@ -90,6 +90,10 @@ export type AssistantMessage = typeof AssistantMessage.Type
 export type ToolObservation = typeof ToolObservation.Type
 export type InjectedContext = typeof InjectedContext.Type
 
+/** The ids of every tool call, in order. */
+export const callIds = (items: ReadonlyArray<ConversationItem>): ReadonlyArray<ToolCallId> =>
+  items.flatMap((item) => (item.role === "assistant" ? item.tool_calls.map((call) => call.id) : []))
+
 /**
  * The conversation as a provider may see it: every tool call has exactly one answer, directly after its turn and in
  * call order. A call that was never answered (an interrupted run) gets one that says so.

@@ -6,7 +6,8 @@ import { Schema } from "effect"
 import { ConversationItem, ModelTurn, ToolCall } from "./Conversation.ts"
 import { CommitId, Digest, RunId, ToolCallId, TreeId } from "./Ids.ts"
 import { ModelErrorFacts } from "./ModelError.ts"
-import { CheckOutcome, RunStatus, TerminalReason } from "./Result.ts"
+import { PromptSection } from "./Prompt.ts"
+import { CheckOutcome, Lane, RunStatus, TerminalReason } from "./Result.ts"
 import { Dependencies } from "./Task.ts"
 import { Usage } from "./Usage.ts"
 
@@ -39,13 +40,7 @@ export const RunCreated = event("run.created", {
 /** The stable and dynamic prompt as sent first, and the conversation's first items. */
 export const PromptBuilt = event("prompt.built", {
   prompt_version: Schema.String,
-  sections: Schema.Array(
-    Schema.Struct({
-      name: Schema.String,
-      cache: Schema.Literals(["stable", "dynamic"]),
-      content: Schema.String
-    })
-  ),
+  sections: Schema.Array(PromptSection),
   tools: Schema.Array(
     Schema.Struct({
       name: Schema.String,
@@ -74,13 +69,13 @@ export const ModelRequested = event("model.requested", {
   step: Step,
   provider: Schema.String,
   model: Schema.String,
-  lane: Schema.Literals(["primary", "wind_down"])
+  lane: Lane
 })
 export const ModelCompleted = event("model.completed", {
   step: Step,
   provider: Schema.String,
   model: Schema.String,
-  lane: Schema.Literals(["primary", "wind_down"]),
+  lane: Lane,
   turn: ModelTurn
 })
 /** Written before the wait it announces. */
@@ -122,21 +117,14 @@ export const ToolCompleted = event("tool.completed", {
 export const ToolBatchStarted = event("tool.batch_started", { tool_call_ids: Schema.Array(ToolCallId) })
 export const ToolBatchCompleted = event("tool.batch_completed", { tool_call_ids: Schema.Array(ToolCallId) })
 
-const approval = {
-  request_id: Schema.String,
-  action_id: Schema.String,
-  effect: ActionEffect,
+const action = { request_id: Schema.String, action_id: Schema.String, effect: ActionEffect }
+/** Written before anybody is asked. */
+export const ApprovalRequested = event("approval.requested", {
+  ...action,
   reason: Schema.Literals(["model_tool", "final_verification", "preflight", "setup"]),
   preview: Schema.String
-}
-/** Written before anybody is asked. */
-export const ApprovalRequested = event("approval.requested", approval)
-export const ApprovalResolved = event("approval.resolved", {
-  request_id: Schema.String,
-  action_id: Schema.String,
-  effect: ActionEffect,
-  decision: ApprovalDecision
 })
+export const ApprovalResolved = event("approval.resolved", { ...action, decision: ApprovalDecision })
 
 export const VerificationStarted = event("verification.started", {
   name: Schema.String,
@@ -213,8 +201,10 @@ export type RunEventType = RunEvent["event_type"]
 export type EventData<Type extends RunEventType> = Extract<RunEvent, { readonly event_type: Type }>["data"]
 
 /** An event of a type that this version does not know: kept and counted, never dropped. */
-export const UnknownEvent = Schema.Struct({ event_type: Schema.String, data: Schema.Unknown })
-export type UnknownEvent = typeof UnknownEvent.Type
+export interface UnknownEvent {
+  readonly event_type: string
+  readonly data: unknown
+}
 
 const eventTypes: ReadonlySet<string> = new Set(
   RunEvent.members.map((member) => member.fields.event_type.literal)
@@ -231,8 +221,10 @@ export const EntryHeader = Schema.Struct({
   created_at: Schema.String
 })
 export type EntryHeader = typeof EntryHeader.Type
-export const JournalEntry = Schema.Struct({ ...EntryHeader.fields, event: RunEvent })
-export type JournalEntry = typeof JournalEntry.Type
+/** An event in its envelope. On disk the two are one flat object: `JournalLine` of `JournalCodec.ts`. */
+export interface JournalEntry extends EntryHeader {
+  readonly event: RunEvent
+}
 
 /** The version of the store's layout: the files of a bundle and the journal's envelope. */
 export const storeVersion = 1

@@ -8,11 +8,12 @@ import { Effect, Result, Schema } from "effect"
 import { EntryHeader, isKnownType, RunEvent, type JournalEntry, type UnknownEvent } from "./Event.ts"
 import { Digest } from "./Ids.ts"
 import { isRecord, type JsonRecord } from "./Json.ts"
+import { fits } from "./Text.ts"
 
 /** Of one string, in UTF-8 bytes: a longer one goes to a blob. */
 export const maxInlineBytes = 16 * 1024
 /** Of an event's data as JSON, in UTF-16 units: a longer one goes to a blob as a whole. */
-export const maxDataLength = 512 * 1024
+const maxDataLength = 512 * 1024
 /** No line is longer, in bytes, its newline included. */
 export const maxLineBytes = 2 * 1024 * 1024
 
@@ -56,10 +57,7 @@ const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 const isReserved = (value: JsonRecord): boolean =>
   Object.hasOwn(value, "$blob") || Object.hasOwn(value, "$literal")
 
-const mapValues = (
-  value: JsonRecord,
-  f: (value: unknown) => unknown
-): JsonRecord =>
+const mapValues = (value: JsonRecord, f: (value: unknown) => unknown): JsonRecord =>
   Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, f(inner)]))
 
 /** Moves long strings of a JSON value to blobs and wraps objects that look like references. */
@@ -67,7 +65,7 @@ const externalise = (value: unknown, keep: (text: string, json: boolean) => Blob
   const visit = (value: unknown): unknown => {
     if (typeof value === "string") {
       // A string of lone surrogates has no UTF-8 form, so its JSON text is kept instead.
-      if (value.length * 3 <= maxInlineBytes || encoder.encode(value).length <= maxInlineBytes) return value
+      if (fits(value, maxInlineBytes)) return value
       return value.isWellFormed() ? keep(value, false) : keep(JSON.stringify(value), true)
     }
     if (Array.isArray(value)) return value.map(visit)

@@ -9,7 +9,7 @@ export interface Round {
 }
 
 /** Two identical calls in a row may run; the third ends the run. */
-export const maxIdenticalCalls = 3
+const maxIdenticalCalls = 3
 /** A cycle of two or three calls with the same answers ends the run when it would go round this often. */
 export const maxCycles = 4
 

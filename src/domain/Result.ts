@@ -79,8 +79,11 @@ export const exitCodeOf = (reason: TerminalReason, waived: boolean): 0 | 1 | 3 |
   }
 }
 
+/** What a request to a model is for: the run's turns, or the last words of one that used up its steps. */
+export const Lane = Schema.Literals(["primary", "wind_down"])
+
 export const ModelUsage = Schema.Struct({
-  lane: Schema.Literals(["primary", "wind_down"]),
+  lane: Lane,
   provider: Schema.String,
   model: Schema.String,
   usage: Usage

@@ -2,25 +2,10 @@
  * A run's state, and the one reducer that makes it from events.
  */
 import type { ConversationItem } from "./Conversation.ts"
-import type { CheckPurpose, RunEvent } from "./Event.ts"
+import type { EventData, RunEvent } from "./Event.ts"
 import type { RunId, ToolCallId, TreeId } from "./Ids.ts"
-import type { CheckOutcome, ModelUsage, RunStatus, TerminalReason } from "./Result.ts"
+import type { CheckOutcome, ModelUsage } from "./Result.ts"
 import * as Usage from "./Usage.ts"
-
-export interface Ended {
-  readonly status: RunStatus
-  readonly terminal_reason: TerminalReason
-  readonly error: string | null
-  readonly changed_files: ReadonlyArray<string>
-  readonly tree: TreeId | null
-}
-
-/** One check that was run, in the order in which it ended. */
-export interface LoggedCheck {
-  readonly purpose: CheckPurpose
-  readonly tree: TreeId
-  readonly outcome: CheckOutcome
-}
 
 export interface RunState {
   readonly run_id: RunId | null
@@ -39,10 +24,11 @@ export interface RunState {
   readonly started_calls: ReadonlyArray<ToolCallId>
   /** Outcomes of the last settled final verification, and the tree that it ran on. */
   readonly verification: ReadonlyArray<CheckOutcome>
-  readonly verified_tree: TreeId | null
-  readonly checks: ReadonlyArray<LoggedCheck>
+  readonly verification_tree: TreeId | null
+  /** Every check that was run, in the order in which they ended. */
+  readonly checks: ReadonlyArray<EventData<"verification.completed">>
   readonly notes: ReadonlyArray<string>
-  readonly ended: Ended | null
+  readonly ended: Omit<EventData<"run.ended">, "usage"> | null
   readonly interrupted: boolean
 }
 
@@ -59,7 +45,7 @@ export const initial: RunState = {
   summary: "",
   started_calls: [],
   verification: [],
-  verified_tree: null,
+  verification_tree: null,
   checks: [],
   notes: [],
   ended: null,
@@ -120,7 +106,7 @@ export const reduce = (state: RunState, event: RunEvent): RunState => {
     case "verification.completed":
       return { ...state, checks: [...state.checks, event.data] }
     case "verification.settled":
-      return { ...state, verification: event.data.outcomes, verified_tree: event.data.tree }
+      return { ...state, verification: event.data.outcomes, verification_tree: event.data.tree }
     case "run.noted":
       return { ...state, notes: [...state.notes, event.data.note] }
     case "run.interrupted":

@@ -3,6 +3,7 @@
  * words it was led by, and a snapshot test holds the exact bytes.
  */
 import { renderCommandLine } from "./CommandLine.ts"
+import type { ActionEffect } from "./Event.ts"
 import type { PromptSection } from "./Prompt.ts"
 import { checksOf, type Task } from "./Task.ts"
 
@@ -60,7 +61,7 @@ const replyExamples = `Direct replies
 export interface DescribedTool {
   readonly name: string
   readonly description: string
-  readonly effect: string
+  readonly effect: ActionEffect
 }
 
 /** What the first request knows of the repository. It comes from the base commit, not from the clone. */

@@ -22,8 +22,8 @@ const tailStart = (bytes: Uint8Array, limit: number): number => {
   return start
 }
 
-/** Cheap answers first: a UTF-16 unit takes one to three bytes. */
-const fits = (text: string, maxBytes: number): boolean =>
+/** Whether a text has at most so many bytes. Cheap answers first: a UTF-16 unit takes one to three bytes. */
+export const fits = (text: string, maxBytes: number): boolean =>
   text.length * 3 <= maxBytes || (text.length <= maxBytes && byteLength(text) <= maxBytes)
 
 /** The start of a text, at most `maxBytes` long. */

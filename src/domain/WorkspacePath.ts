@@ -42,7 +42,8 @@ const check = (input: string, directory: boolean): Result.Result<string, string>
     return Result.fail(`${shown} is absolute: give a path relative to the workspace root`)
   }
   if (input.startsWith("~")) return Result.fail(`${shown} starts with "~": home directories are out of reach`)
-  if (byteLength(input) > MAX_PATH_BYTES) return Result.fail(`${shown} is longer than ${MAX_PATH_BYTES} bytes`)
+  if (byteLength(input) > MAX_PATH_BYTES)
+    return Result.fail(`${shown} is longer than ${MAX_PATH_BYTES} bytes`)
   const segments: Array<string> = []
   for (const segment of input.split("/")) {
     if (segment === "" || segment === ".") continue

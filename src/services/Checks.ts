@@ -12,6 +12,7 @@ export interface CheckPlace {
   readonly subdirectory: string
   /** The user's own tree: a check that names it ran the wrong code. */
   readonly source: string
+  /** Why nothing that runs here could be believed; null when it can. */
   readonly distrust: string | null
 }
 

@@ -14,7 +14,6 @@ export class WorkspaceError extends Schema.TaggedError<WorkspaceError>()("Worksp
     "not_found",
     "not_a_file",
     "too_large",
-    "changed",
     "unwritable",
     "setup_failed",
     "failed"

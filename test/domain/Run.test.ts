@@ -65,7 +65,7 @@ describe("the state of a run", () => {
     assert.strictEqual(state.model, created.model)
     assert.strictEqual(state.step, 1)
     assert.deepStrictEqual(state.started_calls, [])
-    assert.strictEqual(state.tree, state.verified_tree)
+    assert.strictEqual(state.tree, state.verification_tree)
     assert.notStrictEqual(state.tree, state.base_tree)
     assert.strictEqual(state.ended?.terminal_reason, "verified")
     assert.deepStrictEqual(state.notes, ["kept"])

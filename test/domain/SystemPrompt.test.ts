@@ -8,7 +8,7 @@ import { exampleTask } from "../support/tasks.ts"
 const tools = [
   { name: "read_file", description: "Reads a file.", effect: "read" },
   { name: "replace_text", description: "Replaces one exact piece of text.", effect: "modify" }
-]
+] as const
 const sections = systemPrompt({
   task: exampleTask,
   tools,

@@ -4,13 +4,11 @@
 import { renderCommandLine } from "../../domain/CommandLine.ts"
 import type { ToolCall } from "../../domain/Conversation.ts"
 import type { RunEvent } from "../../domain/Event.ts"
+import { clip } from "./clip.ts"
 
 const maxLine = 110
 
-const clip = (text: string): string => {
-  const line = text.replaceAll(/\s+/g, " ").trim()
-  return line.length <= maxLine ? line : `${line.slice(0, maxLine - 1)}…`
-}
+const line = (text: string): string => clip(text, maxLine)
 
 /** The argument that says most about a call. */
 const gist = (call: ToolCall): string => {
@@ -23,7 +21,7 @@ const gist = (call: ToolCall): string => {
 export const progressLine = (event: RunEvent): string | null => {
   switch (event.event_type) {
     case "run.created":
-      return clip(`run ${event.data.run_id}  ${event.data.provider}/${event.data.model}`)
+      return line(`run ${event.data.run_id}  ${event.data.provider}/${event.data.model}`)
     case "workspace.prepared": {
       const { copied, reason } = event.data.dependencies
       const deps =
@@ -32,37 +30,37 @@ export const progressLine = (event: RunEvent): string | null => {
           : reason === null
             ? ""
             : `, without dependencies: ${reason}`
-      return clip(`workspace ready${deps}`)
+      return line(`workspace ready${deps}`)
     }
     case "run.noted":
-      return clip(`note: ${event.data.note}`)
+      return line(`note: ${event.data.note}`)
     case "model.completed": {
       const { step, turn } = event.data
       const what =
         turn.tool_calls.length > 0 ? turn.tool_calls.map(gist).join(", ") : turn.text || turn.finish_reason
-      return clip(`step ${step}: ${what}`)
+      return line(`step ${step}: ${what}`)
     }
     case "model.retry":
-      return clip(
+      return line(
         `step ${event.data.step}: ${event.data.error.message}; trying again in ${(event.data.delay_ms / 1000).toFixed(1)} s (attempt ${event.data.attempt + 1})`
       )
     case "model.fallback":
-      return clip(`now asking ${event.data.to_provider}/${event.data.to_model}: ${event.data.error.message}`)
+      return line(`now asking ${event.data.to_provider}/${event.data.to_model}: ${event.data.error.message}`)
     case "tool.completed":
-      return event.data.ok ? null : clip(`  ${event.data.name} failed: ${event.data.content}`)
+      return event.data.ok ? null : line(`  ${event.data.name} failed: ${event.data.content}`)
     case "verification.started":
-      return event.data.purpose === "final" ? clip(`checking: ${renderCommandLine(event.data.argv)}`) : null
+      return event.data.purpose === "final" ? line(`checking: ${renderCommandLine(event.data.argv)}`) : null
     case "verification.completed": {
       const { outcome, purpose } = event.data
       const where = purpose === "preflight" ? "before any change, " : ""
-      return clip(
+      return line(
         `  ${where}${outcome.name} ${outcome.verdict}${outcome.reason === null ? "" : `: ${outcome.reason}`}`
       )
     }
     case "loop.wind_down_started":
       return "the step limit is reached; asking for a summary"
     case "run.ended":
-      return clip(`${event.data.status}: ${event.data.terminal_reason}`)
+      return line(`${event.data.status}: ${event.data.terminal_reason}`)
     case "prompt.built":
     case "conversation.appended":
     case "model.requested":

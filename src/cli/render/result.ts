@@ -1,7 +1,7 @@
 /**
  * A result as stdout carries it.
  */
-import type { RunResult } from "../../domain/Result.ts"
+import { artifactNames, type RunResult } from "../../domain/Result.ts"
 import type { FinishedRun } from "../../programs/Run.ts"
 
 /** The result with absolute artifact paths: on disk they are relative, so that a bundle can be moved. */
@@ -25,10 +25,7 @@ export const resultText = (run: FinishedRun): string => {
     ...checks,
     ...(result.changed_files.length === 0
       ? []
-      : [
-          `changed: ${result.changed_files.join(", ")}`,
-          `patch:   ${absolute(run).artifacts["patch"] ?? ""}`
-        ]),
+      : [`changed: ${result.changed_files.join(", ")}`, `patch:   ${run.directory}/${artifactNames.patch}`]),
     ...result.notes.map((note) => `note:    ${note}`),
     `run:     ${result.run_id}`,
     ""

@@ -2,12 +2,9 @@
  * Past runs for people: a table, and one run's events.
  */
 import type { RunDetails, RunSummary } from "../../services/RunStore.ts"
+import { record } from "../../domain/Json.ts"
 import { totalTokens } from "../../domain/Usage.ts"
-
-const clip = (text: string, width: number): string => {
-  const line = text.replaceAll(/\s+/g, " ").trim()
-  return line.length <= width ? line : `${line.slice(0, width - 1)}…`
-}
+import { clip } from "./clip.ts"
 
 const stateOf = (run: RunSummary): string => {
   if (run.result !== null) return run.result.terminal_reason
@@ -45,10 +42,9 @@ export const listText = (runs: ReadonlyArray<RunSummary>): string =>
     ""
   ].join("\n")
 
-/** The first text in an event's data that tells it apart. */
+/** What tells an event apart from others of its type: at most three of its fields. */
 const detailOf = (data: unknown): string => {
-  if (typeof data !== "object" || data === null) return ""
-  const fields = Object.entries(data)
+  const fields = record(data)
   const wanted = [
     "terminal_reason",
     "note",
@@ -60,10 +56,11 @@ const detailOf = (data: unknown): string => {
     "base_sha",
     "step"
   ]
-  const found = wanted.flatMap((key) =>
-    fields.filter(([name]) => name === key).map(([name, value]) => `${name}=${String(value)}`)
-  )
-  return found.slice(0, 3).join(" ")
+  return wanted
+    .filter((key) => Object.hasOwn(fields, key))
+    .slice(0, 3)
+    .map((key) => `${key}=${String(fields[key])}`)
+    .join(" ")
 }
 
 /** A run's facts, then `sequence  time  event  detail`. */

@@ -5,12 +5,12 @@ import { Result } from "effect"
 import { isRecord, parse, type JsonRecord } from "../Json.ts"
 
 /** Larger texts are not repaired: a repair reads them several times. */
-export const maxRepairChars = 262_144
+const maxRepairChars = 262_144
 /** Deeper values are refused, so that nothing that walks them runs out of stack. */
 export const maxDepth = 100
 
 /** How deep the brackets outside of strings nest. */
-export const depthOf = (json: string): number => {
+const depthOf = (json: string): number => {
   let depth = 0
   let deepest = 0
   let quoted = false

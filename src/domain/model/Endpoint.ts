@@ -18,7 +18,7 @@ export interface Endpoint {
 }
 
 /** localhost, 127.0.0.0/8 and [::1], as a parsed URL spells them. */
-export const isLoopback = (hostname: string): boolean =>
+const isLoopback = (hostname: string): boolean =>
   hostname === "localhost" || hostname === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(hostname)
 
 const fail = (message: string) => Result.fail(new ModelConfigError({ message }))

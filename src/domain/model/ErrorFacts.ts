@@ -25,7 +25,7 @@ export interface Asked {
 }
 
 /** A limit that comes back later than this is a spent quota: no run waits for it. */
-export const quotaAfterMs = 600_000
+const quotaAfterMs = 600_000
 
 interface Said {
   readonly error: JsonRecord

@@ -1,21 +1,7 @@
 /**
  * The providers that looplane speaks to, as data. A row is all that a provider of a known protocol needs.
  */
-export const providerNames = [
-  "openai-compatible",
-  "anthropic",
-  "ollama",
-  "openrouter",
-  "deepseek",
-  "groq",
-  "moonshotai",
-  "zai",
-  "xai",
-  "nvidia-nim",
-  "opencode-zen",
-  "ollama-cloud"
-] as const
-export type ProviderName = (typeof providerNames)[number]
+import { Record } from "effect"
 
 export interface Provider {
   readonly protocol: "openai-chat" | "anthropic"
@@ -52,7 +38,7 @@ export const officialAnthropicUrl = "https://api.anthropic.com"
 /** What Anthropic asks every request to name. Large enough for a whole file, small enough for every current model. */
 export const anthropicMaxTokens = 8192
 
-export const providers: Readonly<Record<ProviderName, Provider>> = {
+export const providers = {
   "openai-compatible": chat(`https://${officialOpenAiHost}/v1`, "OPENAI_API_KEY", {
     url_env: "OPENAI_BASE_URL"
   }),
@@ -69,16 +55,19 @@ export const providers: Readonly<Record<ProviderName, Provider>> = {
     first_user_prefix: "/no_think\n"
   }),
   openrouter: chat("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
-  // These two refuse a history whose tool calls come without the reasoning before them.
+  // DeepSeek and Moonshot refuse a history whose tool calls come without the reasoning before them.
   deepseek: chat("https://api.deepseek.com", "DEEPSEEK_API_KEY", { replay_reasoning: true }),
-  moonshotai: chat("https://api.moonshot.ai/v1", "MOONSHOT_API_KEY", { replay_reasoning: true }),
   groq: chat("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
+  moonshotai: chat("https://api.moonshot.ai/v1", "MOONSHOT_API_KEY", { replay_reasoning: true }),
   zai: chat("https://api.z.ai/api/coding/paas/v4", "ZAI_API_KEY"),
   xai: chat("https://api.x.ai/v1", "XAI_API_KEY"),
   "nvidia-nim": chat("https://integrate.api.nvidia.com/v1", "NVIDIA_API_KEY"),
   "opencode-zen": chat("https://opencode.ai/zen/v1", "OPENCODE_ZEN_API_KEY"),
   "ollama-cloud": chat("https://ollama.com/v1", "OLLAMA_CLOUD_API_KEY")
-}
+} as const
+export type ProviderName = keyof typeof providers
+/** In the order in which a message lists them. */
+export const providerNames = Record.keys(providers)
 
 /** Providers that are promised and not here yet. */
 export const laterProviders: ReadonlyArray<string> = [

@@ -1,7 +1,7 @@
 /**
  * Text of a server, made fit for a message: one line, bounded, without secrets, markup or terminal control.
  */
-export const maxMessageChars = 500
+const maxMessageChars = 500
 
 const mask = "[redacted]"
 

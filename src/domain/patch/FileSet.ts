@@ -17,7 +17,7 @@ export type FileOnly = Extract<FileNode, { readonly _tag: "File" }>
 
 /**
  * What stands at a path, symlinks not followed; undefined when nothing does. It is asked for every path of a patch and
- * for every directory above one (`nodesOf` lists them all).
+ * for every directory above one.
  */
 export type ReadNode = (path: string) => FileNode | undefined
 

@@ -69,10 +69,6 @@ const hidesPrefix = ({ newPath, oldPath, prefixed }: DiffFile): boolean =>
 export const pathsOf = (patch: string): Result.Result<ReadonlyArray<string>, PatchError> =>
   Result.flatMap(parse(patch), checkedPaths)
 
-/** What `applyPatch` will ask `read` for: the paths of the patch and every directory above them. */
-export const nodesOf = (patch: string): Result.Result<ReadonlyArray<string>, PatchError> =>
-  Result.map(pathsOf(patch), (paths) => [...new Set(paths.flatMap((path) => [...parentsOf(path), path]))])
-
 /** Bytes are those of the patch as UTF-8, an empty last line does not count, files are different paths. */
 export type PatchLimits = Pick<Limits, "max_patch_bytes" | "max_patch_lines" | "max_changed_files">
 
@@ -94,26 +90,22 @@ const checkSize = (
   return Result.void
 }
 
-/**
- * The net effect of a patch on the tree that `read` shows: all of it, or an error and nothing. No path of the result
- * leads out of the workspace, through a symlink or into a git directory; files keep their mode, and every byte that the
- * patch does not name.
- */
-export const applyPatch = (
-  patch: string,
-  read: ReadNode,
-  limits: PatchLimits
-): Result.Result<ReadonlyArray<FileChange>, PatchError> =>
+/** A patch that was read and is within its limits. */
+export interface PatchPlan {
+  /** Every path that the patch would read or write, normalised, each once, in its order. */
+  readonly paths: ReadonlyArray<string>
+  /** What `apply` will ask `read` for: the paths and every directory above them. */
+  readonly nodes: ReadonlyArray<string>
+  /**
+   * The net effect on the tree that `read` shows: all of it, or an error and nothing. No path of the result leads out of
+   * the workspace, through a symlink or into a git directory; files keep their mode, and every byte that the patch does
+   * not name.
+   */
+  readonly apply: (read: ReadNode) => Result.Result<ReadonlyArray<FileChange>, PatchError>
+}
+
+const apply = (parsed: ParsedPatch, read: ReadNode): Result.Result<ReadonlyArray<FileChange>, PatchError> =>
   Result.gen(function* () {
-    yield* checkSize(patch, limits)
-    const parsed = yield* parse(patch)
-    const paths = yield* checkedPaths(parsed)
-    if (paths.length > limits.max_changed_files) {
-      return yield* refuse(
-        "too_large",
-        `the patch touches ${paths.length} files, more than ${limits.max_changed_files}: split it`
-      )
-    }
     const overlay = makeOverlay(read)
     if (parsed.format === "codex") {
       for (const operation of parsed.operations) yield* applyCodexOperation(overlay, operation)
@@ -124,6 +116,22 @@ export const applyPatch = (
     const changes = overlay.changes()
     if (changes.length === 0) return yield* refuse("no_change", "the patch leaves every file as it is")
     return changes
+  })
+
+/** Reads a patch. Fails as `pathsOf` does, and when the patch is too large. */
+export const planPatch = (patch: string, limits: PatchLimits): Result.Result<PatchPlan, PatchError> =>
+  Result.gen(function* () {
+    yield* checkSize(patch, limits)
+    const parsed = yield* parse(patch)
+    const paths = yield* checkedPaths(parsed)
+    if (paths.length > limits.max_changed_files) {
+      return yield* refuse(
+        "too_large",
+        `the patch touches ${paths.length} files, more than ${limits.max_changed_files}: split it`
+      )
+    }
+    const nodes = [...new Set(paths.flatMap((path) => [...parentsOf(path), path]))]
+    return { paths, nodes, apply: (read) => apply(parsed, read) }
   })
 
 const renameStateOf = (files: ReadonlyArray<DiffFile>): Result.Result<RenameState, PatchError> =>

@@ -131,7 +131,7 @@ export const complaint = (output: GitOutput): string =>
 export const git = Effect.fnUntraced(function* (command: GitCommand) {
   const output = yield* runGit(command)
   if (output.exit_code === 0) return output.stdout
-  const what = command.args.find((arg) => !arg.startsWith("-")) ?? ""
+  const what = command.args.find((arg, at, args) => !arg.startsWith("-") && args[at - 1] !== "-c") ?? ""
   return yield* new GitError({
     reason: "failed",
     message: `git ${what} failed (exit ${output.exit_code}): ${complaint(output)}`

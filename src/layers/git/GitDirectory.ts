@@ -113,6 +113,37 @@ const configOf = (options: NewGitDirectory): string =>
  */
 const rawAttributes = "* -filter !diff -merge -ident -text -working-tree-encoding\n"
 
+/** The files that decide what git does in a directory of ours. */
+const controlFiles = (options: NewGitDirectory): ReadonlyArray<readonly [name: string, content: string]> => [
+  ["HEAD", options.branch === null ? `${options.commit}\n` : `ref: ${options.branch}\n`],
+  ["config", configOf(options)],
+  ["info/exclude", ""],
+  ...(options.bare ? [["info/attributes", rawAttributes] as const] : []),
+  ...(options.shallow === null ? [] : [["shallow", options.shallow] as const])
+]
+
+/** Files that would send git elsewhere for its settings or objects. A directory of ours has none of them. */
+const detours = ["commondir", "config.worktree", "objects/info/alternates"]
+
+/** The first file of a git directory of ours that is not as we made it, or null. */
+export const changedControl = Effect.fnUntraced(function* (options: NewGitDirectory) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  for (const [name, content] of controlFiles(options)) {
+    const found = yield* fs
+      .readFileString(path.join(options.at, name))
+      .pipe(Effect.catchTag("PlatformError", () => Effect.succeed(null)))
+    if (found !== content) return name
+  }
+  for (const name of detours) {
+    const there = yield* fs
+      .lstat(path.join(options.at, name))
+      .pipe(Effect.as(true), Effect.catchTag("PlatformError", () => Effect.succeed(false)))
+    if (there) return name
+  }
+  return null
+})
+
 /** Makes a git directory with no objects in it yet. */
 export const makeGitDirectory = Effect.fnUntraced(function* (options: NewGitDirectory) {
   const fs = yield* FileSystem.FileSystem
@@ -132,14 +163,7 @@ export const makeGitDirectory = Effect.fnUntraced(function* (options: NewGitDire
     (directory) => fs.makeDirectory(path.join(options.at, directory), { recursive: true, mode: 0o700 }),
     { concurrency: "unbounded", discard: true }
   )
-  const files: ReadonlyArray<readonly [string, string]> = [
-    ["HEAD", options.branch === null ? `${options.commit}\n` : `ref: ${options.branch}\n`],
-    ["config", configOf(options)],
-    ["info/exclude", ""],
-    [head, `${options.commit}\n`],
-    ...(options.bare ? [["info/attributes", rawAttributes] as const] : []),
-    ...(options.shallow === null ? [] : [["shallow", options.shallow] as const])
-  ]
+  const files = [...controlFiles(options), [head, `${options.commit}\n`] as const]
   yield* Effect.forEach(
     files,
     ([name, content]) => fs.writeFileString(path.join(options.at, name), content, { mode: 0o600 }),

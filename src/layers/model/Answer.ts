@@ -2,6 +2,7 @@
  * From a provider's answer to the events of a model: deltas as they arrive, the whole turn last, or a typed failure.
  */
 import { Effect, Result, Stream } from "effect"
+import { callIds } from "../../domain/Conversation.ts"
 import { classify } from "../../domain/model/ErrorFacts.ts"
 import {
   toTurn,
@@ -35,20 +36,13 @@ const failWith = (peer: Peer, fault: Fault, last: boolean): Effect.Effect<never,
   }
 }
 
-/** The ids of every tool call so far: a new call gets none of them. */
-const takenIds = (request: ModelRequest): ReadonlySet<string> =>
-  new Set(
-    request.conversation.flatMap((item) =>
-      item.role === "assistant" ? item.tool_calls.map((call) => call.id) : []
-    )
-  )
-
 const complete = Effect.fnUntraced(function* (draft: Draft, request: ModelRequest) {
   // Most answers need no repair, so most runs never load it.
   const repair = wantsRepair(draft)
     ? yield* Effect.promise(async () => (await import("jsonrepair")).jsonrepair)
     : null
-  return { type: "completed", turn: toTurn(draft, takenIds(request), repair) } as const
+  const taken = new Set(callIds(request.conversation))
+  return { type: "completed", turn: toTurn(draft, taken, repair) } as const
 })
 
 const arrive = <S>(peer: Peer, fold: Fold<S>, request: ModelRequest) => {

@@ -1,29 +1,21 @@
 /**
- * Models behind Anthropic Messages. The SDK is the transport; the answer's bytes are read by us, because it takes a
- * stream without its last event for a finished one.
+ * Models behind Anthropic Messages. The SDK would take a stream without its last event for a finished one.
  */
-import { Effect, Redacted, Stream } from "effect"
 import { anthropicFold } from "../../domain/model/AnthropicFold.ts"
 import { anthropicMaxTokens } from "../../domain/model/Providers.ts"
-import type { Model } from "../../services/Model.ts"
-import { answer } from "./Answer.ts"
 import { anthropicRequest } from "./AnthropicRequest.ts"
-import { sdkTimeoutMs, type Target } from "./OpenAiChat.ts"
+import { sdkModel, sdkTimeoutMs, type Target } from "./SdkModel.ts"
 import { providerFetch } from "./Transport.ts"
 
 /** The version whose stream our fold is proved against; gateways know it, and the service keeps what a version says. */
-export const apiVersion = "2023-06-01"
+const apiVersion = "2023-06-01"
 
-export const anthropicMessages = Effect.fn("Anthropic.make")(function* (
-  target: Target
-): Effect.fn.Return<Model> {
+export const anthropicMessages = (target: Target) => {
   const { endpoint, model, provider } = target
   const maxTokens = target.row.max_tokens ?? anthropicMaxTokens
-  const secret = Redacted.value(target.key)
-  const peer = { provider, model, url: endpoint.url, secret }
-  // Everything that the SDK would otherwise take from the environment is said here.
-  const client = yield* Effect.cached(
-    Effect.promise(async () => {
+  return sdkModel(target, {
+    // Everything that the SDK would otherwise take from the environment is said here.
+    load: async (secret) => {
       const { Anthropic } = await import("@anthropic-ai/sdk")
       return new Anthropic({
         apiKey: secret,
@@ -37,27 +29,16 @@ export const anthropicMessages = Effect.fn("Anthropic.make")(function* (
         defaultHeaders: { "x-api-key": secret, authorization: null, "anthropic-version": apiVersion },
         fetch: providerFetch
       })
-    })
-  )
-  return {
-    provider,
-    model,
-    endpoint: target.endpoint.url,
-    warm: Effect.asVoid(client),
-    stream: (request) =>
-      Stream.unwrap(
-        Effect.map(client, (sdk) =>
-          answer(peer, anthropicFold, request, (signal) =>
-            // Not `messages.create`, which prints a warning for models that it deems old.
-            sdk
-              .post("/v1/messages", {
-                body: anthropicRequest(request, { provider, model, maxTokens }),
-                stream: true,
-                signal
-              })
-              .asResponse()
-          )
-        )
-      )
-  }
-})
+    },
+    // Not `messages.create`, which prints a warning for models that it deems old.
+    send: (client, request, signal) =>
+      client
+        .post("/v1/messages", {
+          body: anthropicRequest(request, { provider, model, maxTokens }),
+          stream: true,
+          signal
+        })
+        .asResponse(),
+    fold: anthropicFold
+  })
+}

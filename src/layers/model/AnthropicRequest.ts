@@ -3,6 +3,7 @@
  */
 import type Anthropic from "@anthropic-ai/sdk"
 import {
+  callIds,
   pairToolCalls,
   type AssistantMessage,
   type ConversationItem,
@@ -10,7 +11,7 @@ import {
   type ToolObservation
 } from "../../domain/Conversation.ts"
 import { uniqueIds } from "../../domain/model/Fold.ts"
-import { renderSection } from "../../domain/Prompt.ts"
+import { renderContext, renderSection } from "../../domain/Prompt.ts"
 import type { ModelRequest, ToolDefinition } from "../../services/Model.ts"
 
 type Block = Anthropic.ContentBlockParam
@@ -31,9 +32,7 @@ const thinking = (reasoning: Reasoning): ReadonlyArray<Block> => {
 
 /** Ids of other providers hold characters that are refused here: every id gets one legal and unique spelling. */
 const legalIds = (items: ReadonlyArray<ConversationItem>): ReadonlyMap<string, string> => {
-  const ids = items.flatMap((item) =>
-    item.role === "assistant" ? item.tool_calls.map((call) => call.id) : []
-  )
+  const ids = callIds(items)
   const legal = uniqueIds(
     ids.map((id) => id.replace(/[^a-zA-Z0-9_-]/g, "_")),
     new Set()
@@ -75,7 +74,7 @@ const message = (item: ConversationItem, ids: Ids, provider: string): Message =>
     case "user":
       return { role: "user", content: textBlock(item.content) }
     case "context":
-      return { role: "user", content: textBlock(`[injected_context:${item.source}]\n${item.content}`) }
+      return { role: "user", content: textBlock(renderContext(item)) }
     case "assistant":
       return assistant(item, ids, provider)
     case "tool":

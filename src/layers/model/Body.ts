@@ -15,7 +15,7 @@ export type Arrival =
   | { readonly _tag: "Broken"; readonly error: ModelError }
 
 /** No answer of a model comes near; a body without an end must not fill the memory. */
-export const maxAnswerBytes = 64 * 1024 * 1024
+const maxAnswerBytes = 64 * 1024 * 1024
 
 const bytesOf = (peer: Peer, body: ReadableStream<Uint8Array>): Stream.Stream<Uint8Array, ModelError> =>
   Stream.fromReadableStream({ evaluate: () => body, onError: (failure) => cutError(peer, failure) }).pipe(

@@ -5,7 +5,7 @@ import { createHash } from "node:crypto"
 import type OpenAI from "openai"
 import { pairToolCalls, type AssistantMessage, type ConversationItem } from "../../domain/Conversation.ts"
 import { officialOpenAiHost, type Provider } from "../../domain/model/Providers.ts"
-import { renderSection } from "../../domain/Prompt.ts"
+import { renderContext, renderSection } from "../../domain/Prompt.ts"
 import type { ModelRequest, ToolDefinition } from "../../services/Model.ts"
 
 type Message = OpenAI.Chat.ChatCompletionMessageParam
@@ -41,7 +41,7 @@ const message = (item: ConversationItem, target: OpenAiTarget): ReadonlyArray<Me
     case "user":
       return [{ role: "user", content: item.content }]
     case "context":
-      return [{ role: "user", content: `[injected_context:${item.source}]\n${item.content}` }]
+      return [{ role: "user", content: renderContext(item) }]
     case "assistant":
       return assistant(item, target)
     case "tool": {

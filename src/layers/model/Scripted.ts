@@ -2,7 +2,7 @@
  * Models that answer from a script: for tests and for embedders, and, with recorded turns, for the demo.
  */
 import { Effect, Ref, Schema, Stream } from "effect"
-import { ModelTurn, type FinishReason, type Reasoning } from "../../domain/Conversation.ts"
+import { callIds, ModelTurn, type FinishReason, type Reasoning } from "../../domain/Conversation.ts"
 import { ToolCallId } from "../../domain/Ids.ts"
 import { uniqueIds } from "../../domain/model/Fold.ts"
 import { modelError, ModelError } from "../../domain/ModelError.ts"
@@ -60,12 +60,9 @@ const pieces = (text: string, size: number): ReadonlyArray<string> => {
 
 const toTurn = (scripted: ScriptedTurn, request: ModelRequest): ModelTurn => {
   const calls = scripted.tool_calls ?? []
-  const taken = request.conversation.flatMap((item) =>
-    item.role === "assistant" ? item.tool_calls.map((call) => call.id) : []
-  )
   const ids = uniqueIds(
     calls.map((call) => call.id ?? null),
-    new Set(taken)
+    new Set(callIds(request.conversation))
   )
   return {
     text: scripted.text ?? "",

@@ -18,14 +18,14 @@ export interface Peer {
  * From the request to the answer's headers. A local model reads its whole prompt before it sends any; the platform's
  * own limit, which says less, is five minutes.
  */
-export const answerTimeout = "280 seconds"
+const answerTimeout = "280 seconds"
 /** Between two pieces of a body. Reasoning models fall silent for long; keep-alive comments count as pieces. */
 export const idleTimeout = "180 seconds"
 /** Of a refusal's body; what a provider says is at its beginning. */
-export const maxErrorBytes = 65_536
+const maxErrorBytes = 65_536
 
-/** A refusal of the server, carried through the SDK as it is. */
-class Refusal extends Data.TaggedError("Refusal")<{
+/** An answer whose status says no, carried through the SDK as it is. */
+class ErrorAnswer extends Data.TaggedError("ErrorAnswer")<{
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
@@ -84,7 +84,7 @@ export const providerFetch = async (
   const response = await fetch(input, { ...init, headers: outgoing(init?.headers), redirect: "manual" })
   if (response.ok) return response
   const headers = Object.fromEntries(response.headers.entries())
-  throw new Refusal({ status: response.status, headers, body: await readStart(response) })
+  throw new ErrorAnswer({ status: response.status, headers, body: await readStart(response) })
 }
 
 /** The failure and everything that it names as its cause, outermost first. */
@@ -141,7 +141,7 @@ export const cutError = (peer: Peer, failure?: unknown): ModelError =>
 
 const requestError = (peer: Peer, failure: unknown) =>
   Effect.map(askedOf(peer), (asked) => {
-    const refusal = causes(failure).find((each) => each instanceof Refusal)
+    const refusal = causes(failure).find((each) => each instanceof ErrorAnswer)
     return refusal === undefined
       ? exchangeError(peer, "retryable", `could not reach ${peer.url}: ${explain(failure)}`)
       : classify(refusal, asked)

@@ -6,7 +6,7 @@ import { takeHead } from "../../domain/Text.ts"
 import { SearchError, type SearchMatch, type SearchQuery, type SearchResult } from "../../services/Search.ts"
 
 /** Of a matching line as it is shown, in UTF-8 bytes. */
-export const maxLineBytes = 500
+const maxLineBytes = 500
 /** Larger files are not searched. */
 export const maxFileBytes = 10 * 1024 * 1024
 const timeoutSeconds = 10

@@ -2,6 +2,7 @@
  * Reads ripgrep's `path NUL line : text LF` stream, whatever is in the path, and forgets the matches of a file that
  * turns out to be binary.
  */
+import { decodeBytes } from "../../domain/patch/ByteString.ts"
 import type { SearchMatch } from "../../services/Search.ts"
 import { shownLine } from "./Query.ts"
 
@@ -9,7 +10,6 @@ const NUL = 0
 const COLON = 0x3a
 const LF = 0x0a
 
-const pathDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 const textDecoder = new TextDecoder("utf-8", { ignoreBOM: true })
 
 /** Written after a file's matches when a NUL follows them. Without a NUL of its own it glues to the next path. */
@@ -32,15 +32,6 @@ const concat = (left: Uint8Array, right: Uint8Array): Uint8Array => {
   return whole
 }
 
-/** Undefined for a name that is not UTF-8: no path of ours can say it. */
-const decodePath = (bytes: Uint8Array): string | undefined => {
-  try {
-    return pathDecoder.decode(bytes)
-  } catch {
-    return undefined
-  }
-}
-
 /** Collects matches of files for which `counts` holds. */
 export const makeRipgrepOutput = (counts: (path: string) => boolean): RipgrepOutput => {
   const matches: Array<SearchMatch> = []
@@ -61,6 +52,7 @@ export const makeRipgrepOutput = (counts: (path: string) => boolean): RipgrepOut
   }
 
   const take = (path: string | undefined, line: number, text: Uint8Array): void => {
+    // A name that is not UTF-8: no path of ours can say it.
     if (path === undefined) return
     raw = withoutNotice(path)
     const relative = raw.replace(/^\.\//, "")
@@ -78,7 +70,7 @@ export const makeRipgrepOutput = (counts: (path: string) => boolean): RipgrepOut
         const end = colon < 0 ? -1 : buffer.indexOf(LF, colon)
         if (end < 0) break
         const line = Number.parseInt(textDecoder.decode(buffer.subarray(nul + 1, colon)), 10)
-        take(decodePath(buffer.subarray(start, nul)), line, buffer.subarray(colon + 1, end))
+        take(decodeBytes(buffer.subarray(start, nul)), line, buffer.subarray(colon + 1, end))
         start = end + 1
       }
       pending = buffer.slice(start)

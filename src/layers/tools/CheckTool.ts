@@ -3,7 +3,7 @@
  */
 import { Effect, Schema } from "effect"
 import type { CheckOutcome } from "../../domain/Result.ts"
-import { defineTool, Refused } from "./Define.ts"
+import { defineTool, refuse } from "./Define.ts"
 
 const verdictLine = (outcome: CheckOutcome): string => {
   const facts = [
@@ -27,8 +27,7 @@ export const makeRunCheck = (names: readonly [string, ...ReadonlyArray<string>])
     concurrent: false,
     handler: Effect.fnUntraced(function* ({ name }, context) {
       const outcome = yield* context.run_check(name)
-      if (outcome === null)
-        return yield* new Refused({ message: `there is no check named ${JSON.stringify(name)}` })
+      if (outcome === null) return yield* refuse(`there is no check named ${JSON.stringify(name)}`)
       const output = outcome.output.trimEnd()
       return {
         ok: outcome.verdict === "passed",

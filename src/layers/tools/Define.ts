@@ -17,6 +17,8 @@ export class Refused extends Schema.TaggedError<Refused>()("Refused", {
   tree: Schema.optionalKey(TreeId)
 }) {}
 
+export const refuse = (message: string): Refused => new Refused({ message })
+
 /** Everything that a handler may fail with. Each becomes an observation. */
 export type ToolFailure = Refused | WorkspaceError | PatchError | SearchError
 
@@ -83,11 +85,7 @@ const describeIssue =
 const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
 
 /** What was wrong, field by field, and which fields there are. */
-const describeError = (
-  error: Schema.SchemaError,
-  args: JsonRecord,
-  parameters: JsonRecord
-): string => {
+const describeError = (error: Schema.SchemaError, args: JsonRecord, parameters: JsonRecord): string => {
   const { properties, required } = parameters
   const fields = Object.keys(isRecord(properties) ? properties : {}).map((field) =>
     Array.isArray(required) && required.includes(field) ? `${field} (required)` : field
@@ -100,10 +98,7 @@ const describeError = (
 }
 
 /** Models fill optional fields with null; leaving those out loses nothing. Nothing else is forgiven. */
-const withoutNulls = (
-  args: JsonRecord,
-  parameters: JsonRecord
-): JsonRecord => {
+const withoutNulls = (args: JsonRecord, parameters: JsonRecord): JsonRecord => {
   const { properties, required } = parameters
   const optional = (key: string): boolean =>
     isRecord(properties) &&

@@ -7,8 +7,7 @@ import { boundText } from "../../domain/Text.ts"
 import { quotePath } from "../../domain/WorkspacePath.ts"
 import type { Observation, ToolContext } from "../../services/Tools.ts"
 import type { WorkspaceDiff, WorkspaceError } from "../../services/Workspace.ts"
-import { Refused } from "./Define.ts"
-import { refuse } from "./Place.ts"
+import { refuse, Refused } from "./Define.ts"
 
 /** Of the diffs that one observation shows. */
 const maxSnippetBytes = 4000

@@ -7,14 +7,14 @@
  */
 import { Effect, Result, Schema } from "effect"
 import type { FileChange, FileNode } from "../../domain/patch/FileSet.ts"
-import { applyPatch, nodesOf, pathsOf } from "../../domain/patch/Patch.ts"
+import { pathsOf, planPatch } from "../../domain/patch/Patch.ts"
 import { replaceText } from "../../domain/patch/Replace.ts"
 import { byteLength } from "../../domain/Text.ts"
 import { quotePath } from "../../domain/WorkspacePath.ts"
 import type { ToolContext } from "../../services/Tools.ts"
-import { defineTool } from "./Define.ts"
+import { defineTool, refuse } from "./Define.ts"
 import { applyEdit } from "./Edit.ts"
-import { locateFile, locateNew, readRegular, refuse, requireAllowed } from "./Place.ts"
+import { locateFile, locateNew, readRegular, requireAllowed } from "./Place.ts"
 
 const path = Schema.String.annotate({ description: "File relative to the repository root." })
 
@@ -113,24 +113,14 @@ export const applyPatchTool = defineTool({
   concurrent: false,
   handler: Effect.fnUntraced(function* ({ patch }, context) {
     const { limits, workspace } = context
-    if (byteLength(patch) > limits.max_patch_bytes) {
-      return yield* refuse(`the patch has more than ${limits.max_patch_bytes} bytes: split it`)
-    }
-    const paths = yield* Effect.fromResult(pathsOf(patch))
-    if (paths.length > limits.max_changed_files) {
-      return yield* refuse(
-        `the patch touches ${paths.length} files, more than ${limits.max_changed_files}: split it`
-      )
-    }
-    yield* requireAllowed(paths, context)
+    const plan = yield* Effect.fromResult(planPatch(patch, limits))
+    yield* requireAllowed(plan.paths, context)
     const nodes = new Map<string, FileNode>()
-    for (const at of yield* Effect.fromResult(nodesOf(patch))) {
+    for (const at of plan.nodes) {
       const node = yield* workspace.read(at, limits.max_read_bytes)
       if (node !== undefined) nodes.set(at, node)
     }
-    const changes = yield* Effect.fromResult(
-      applyPatch(patch, (at) => nodes.get(at), limits)
-    )
+    const changes = yield* Effect.fromResult(plan.apply((at) => nodes.get(at)))
     return yield* applyEdit(changes, nodes, context)
   }),
   preview: ({ patch }) =>

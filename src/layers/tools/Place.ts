@@ -7,9 +7,7 @@ import * as PathRule from "../../domain/PathRule.ts"
 import type { FileNode, FileOnly } from "../../domain/patch/FileSet.ts"
 import { checkWorkspaceDirectory, checkWorkspacePath, quotePath } from "../../domain/WorkspacePath.ts"
 import type { ToolContext } from "../../services/Tools.ts"
-import { Refused } from "./Define.ts"
-
-export const refuse = (message: string): Refused => new Refused({ message })
+import { refuse, type Refused } from "./Define.ts"
 
 /** The rule of the run's allowed paths. */
 export const ruleOf = (context: ToolContext): Effect.Effect<PathRule.PathRule, Refused> =>

@@ -4,9 +4,9 @@
 import { Effect, Schema } from "effect"
 import * as PathRule from "../../domain/PathRule.ts"
 import { quotePath } from "../../domain/WorkspacePath.ts"
-import { defineTool, NoArguments } from "./Define.ts"
+import { defineTool, NoArguments, refuse } from "./Define.ts"
 import { describeBinary, pageOf, shownText } from "./FileText.ts"
-import { locateAny, locateFile, readRegular, refuse, ruleOf } from "./Place.ts"
+import { locateAny, locateFile, readRegular, ruleOf } from "./Place.ts"
 
 /** What lies directly in a directory, each subdirectory with the number of files below it. */
 const overview = (directory: string, paths: ReadonlyArray<string>): ReadonlyArray<string> => {

@@ -4,14 +4,15 @@
 import { Effect, FileSystem, Path } from "effect"
 import type { TreeId } from "../../domain/Ids.ts"
 import type { FreshPlace } from "../../services/Workspace.ts"
-import { byBytes, displayName } from "../git/GitBinary.ts"
+import { byBytes, displayName, nameOf } from "../git/GitBinary.ts"
 import { differingLock, provideDependencies } from "./Dependencies.ts"
 import { failed } from "./Failure.ts"
 import type { Opened } from "./Opened.ts"
+import { provenEntries, provePlace, proveSettings } from "./Proof.ts"
 import { removeTree } from "./RemoveTree.ts"
 import { checkoutSubmodules } from "./Submodules.ts"
 import { finishThrowAway, makeThrowAway } from "./ThrowAway.ts"
-import { checkout, differences, entriesOf, ignored, type Store } from "./Trees.ts"
+import { checkout, differences, ignored, type Store } from "./Trees.ts"
 
 const maxWrote = 100
 
@@ -43,6 +44,7 @@ export const materialise = Effect.fnUntraced(
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
     const { layer, store } = opened
+    yield* proveSettings(opened)
     const root = yield* Effect.acquireRelease(
       fs.makeTempDirectory({ directory: opened.directory, prefix: "verify-" }),
       removeTree
@@ -52,12 +54,10 @@ export const materialise = Effect.fnUntraced(
     yield* Effect.addFinalizer(() => fs.remove(place.index, { force: true }).pipe(Effect.ignore))
     const [entries] = yield* Effect.all(
       [
-        tree === opened.base ? Effect.succeed(opened.entries) : entriesOf(store.git_dir, tree),
+        provenEntries(opened, tree),
         makeThrowAway(root, opened.identity)
       ],
-      {
-        concurrency: 2
-      }
+      { concurrency: 2 }
     )
     const directories = directoriesOf(entries.map((entry) => displayName(entry.path)))
     const lock = opened.any_locks ? null : differingLock(layer, opened.entries, entries)
@@ -68,7 +68,14 @@ export const materialise = Effect.fnUntraced(
         : `the patch changes ${lock}: the dependencies at hand are those of the base`
     yield* checkout(place, tree)
     yield* finishThrowAway(root, place.index)
-    yield* checkoutSubmodules(opened.submodules, root, label)
+    // A submodule that the tree no longer has would lay its files over those of the tree.
+    const links = new Set(entries.filter((entry) => entry.mode === "160000").map((entry) => entry.path))
+    yield* checkoutSubmodules(
+      opened.submodules.filter((submodule) => links.has(nameOf(submodule.path))),
+      root,
+      label
+    )
+    yield* provePlace(place, tree, entries)
     const provided = new Set(lock === null ? layer.copied : [])
     const fresh: FreshPlace = {
       root,

@@ -91,6 +91,15 @@ const treeObject = (directory: Directory, digits: number): GitObject => {
 /** The id of the whole tree, from what is known of its subtrees. */
 export const rootOf = (map: TreeMap): string => treeObject(directoryAt(map, ""), map.digits).id
 
+/** Whether every subtree is what its id says, up to this root: then the map holds that tree and nothing else. */
+export const isTree = (map: TreeMap, root: string): boolean => {
+  for (const [path, directory] of map.directories) {
+    const said = path === "" ? root : map.directories.get(parentOf(path))?.get(nameIn(path))?.id
+    if (treeObject(directory, map.digits).id !== said) return false
+  }
+  return true
+}
+
 /** Applies changes to the map. Returns the new root's id, and every object that is new since, blobs first. */
 export const changeTree = (map: TreeMap, changes: ReadonlyArray<PathChange>) => {
   // By id: two files of the same bytes are one object.

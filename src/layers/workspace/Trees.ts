@@ -110,9 +110,7 @@ const update = (store: Repository, paths: ReadonlyArray<ByteString>) =>
 
 /** Takes paths out of the index whatever stands on disk. */
 const forget = (store: Repository, paths: ReadonlyArray<ByteString>) =>
-  gitIn(store, ["update-index", "-z", "--index-info"], {
-    stdin: joinNul(paths.map((name) => `0 ${"0".repeat(40)}\t${name}`))
-  })
+  gitIn(store, ["update-index", "--force-remove", "-z", "--stdin"], { stdin: joinNul(paths) })
 
 /** Brings the index up to date with the disk at these paths. A device or a FIFO there counts as nothing. */
 export const updateIndex = Effect.fnUntraced(function* (store: Repository, paths: ReadonlyArray<ByteString>) {

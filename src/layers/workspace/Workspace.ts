@@ -1,9 +1,9 @@
 /**
  * Workspaces on the local disk.
  */
-import { Context, Effect, FileSystem, Layer, Path, type PlatformError } from "effect"
+import { Context, Effect, FileSystem, Layer, Path, type PlatformError, Ref } from "effect"
 import { ChildProcessSpawner } from "effect/process"
-import type { ChangedFile } from "../../domain/Result.ts"
+import type { TreeId } from "../../domain/Ids.ts"
 import type { Task } from "../../domain/Task.ts"
 import type { GitError } from "../../services/Git.ts"
 import { Sandbox } from "../../services/Sandbox.ts"
@@ -13,34 +13,18 @@ import {
   type WorkspaceError,
   Workspaces
 } from "../../services/Workspace.ts"
-import { byBytes, displayName, splitNul } from "../git/GitBinary.ts"
+import { byBytes, displayName } from "../git/GitBinary.ts"
 import { nodeAt, resolveInside } from "./Contained.ts"
 import { applyChanges } from "./Edit.ts"
 import { failed } from "./Failure.ts"
 import { materialise } from "./Materialise.ts"
 import type { Opened, Platform } from "./Opened.ts"
+import { changedFiles, provePatch } from "./Proof.ts"
 import { removeTree } from "./RemoveTree.ts"
 import { prepare } from "./Prepare.ts"
 import { makeRecorder } from "./Recorder.ts"
 import { diffTrees, filesBelow } from "./Trees.ts"
 import { unrecorded } from "./Unrecorded.ts"
-
-const changeOf: Readonly<Record<string, ChangedFile["change"]>> = {
-  A: "added",
-  D: "deleted",
-  T: "type_changed"
-}
-
-/** The changed files of `diff-tree --raw -z`: a record of facts and a path, by turns. */
-const changedFiles = (raw: Uint8Array): ReadonlyArray<ChangedFile> => {
-  const records = splitNul(raw)
-  const files: Array<ChangedFile> = []
-  for (let at = 0; at + 1 < records.length; at += 2) {
-    const status = records[at]?.split(" ")[4]?.[0] ?? ""
-    files.push({ path: displayName(records[at + 1] ?? ""), change: changeOf[status] ?? "modified" })
-  }
-  return files.toSorted((a, b) => byBytes(a.path, b.path))
-}
 
 /** The workspace as its users see it. */
 const serve = Effect.fnUntraced(function* (
@@ -51,6 +35,21 @@ const serve = Effect.fnUntraced(function* (
   const { services, store } = opened
   const root = store.work_tree
   const recorder = yield* makeRecorder(opened)
+  // What is handed over is settled before any check of it runs: no check can change it afterwards.
+  const settled = yield* Ref.make<{ readonly tree: TreeId; readonly diff: WorkspaceDiff } | null>(null)
+
+  const difference = Effect.fnUntraced(function* (tree: TreeId) {
+    const [patch, raw] = yield* diffTrees(store.git_dir, opened.base, tree)
+    const diff: WorkspaceDiff = { patch, files: changedFiles(raw) }
+    return { diff, raw }
+  })
+
+  const settle = Effect.fnUntraced(function* (tree: TreeId) {
+    if (tree === opened.base || (yield* Ref.get(settled))?.tree === tree) return
+    const { diff, raw } = yield* difference(tree)
+    yield* provePatch(opened, tree, diff.patch, raw)
+    yield* Ref.set(settled, { tree, diff })
+  })
 
   const closed = <A, R>(
     what: string,
@@ -89,13 +88,21 @@ const serve = Effect.fnUntraced(function* (
     diff: (tree) =>
       closed(
         "the trees cannot be compared",
-        Effect.map(diffTrees(store.git_dir, opened.base, tree), ([patch, raw]): WorkspaceDiff => ({
-          patch,
-          files: changedFiles(raw)
-        }))
+        Effect.flatMap(Ref.get(settled), (known) =>
+          known?.tree === tree
+            ? Effect.succeed(known.diff)
+            : Effect.map(difference(tree), ({ diff }) => diff)
+        )
       ),
     restore: (tree) => closed("the workspace cannot be put back", recorder.restore(tree)),
-    materialise: (tree) => closed("a place to check in cannot be made", materialise(opened, tree)),
+    materialise: (tree) =>
+      closed(
+        "a place to check in cannot be made",
+        Effect.map(
+          Effect.all([materialise(opened, tree), settle(tree)], { concurrency: 2 }),
+          ([place]) => place
+        )
+      ),
     unrecorded: closed(
       "the workspace cannot be looked through",
       Effect.andThen(recorder.settled, unrecorded(opened))

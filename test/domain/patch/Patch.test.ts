@@ -1,8 +1,8 @@
 import { Result } from "effect"
 import { assert, describe, it } from "vitest"
 import type { FileNode } from "../../../src/domain/patch/FileSet.ts"
-import { applyPatch, nodesOf, pathsOf } from "../../../src/domain/patch/Patch.ts"
-import { file, limits, readerOf, renderDiff, treeOf } from "./support.ts"
+import { pathsOf, planPatch } from "../../../src/domain/patch/Patch.ts"
+import { applyPatch, file, limits, readerOf, renderDiff, treeOf } from "./support.ts"
 
 const paths = (patch: string): ReadonlyArray<string> | string =>
   Result.match(pathsOf(patch), { onFailure: ({ reason }) => reason, onSuccess: (found) => found })
@@ -32,12 +32,12 @@ describe("pathsOf", () => {
     ["--- src/f\n+++ src/f\n@@ -1 +1 @@\n-a\n+b\n", "malformed"]
   ])("fails on %j as applying would", (patch, reason) => {
     assert.strictEqual(paths(patch), reason)
-    const applied = applyPatch(patch, () => undefined, limits)
+    const applied = applyPatch(patch, () => undefined)
     assert.strictEqual(Result.isFailure(applied) ? applied.failure.reason : "", reason)
   })
 
   it("is all that applying reads, with the directories above", () => {
-    const nodes = Result.getOrThrow(nodesOf(codex))
+    const nodes = Result.getOrThrow(planPatch(codex, limits)).nodes
     assert.deepStrictEqual(nodes, ["new", "new/a", "b", "d", "d/c", "e"])
     const asked = new Set<string>()
     const tree = new Map<string, FileNode>([
@@ -49,7 +49,7 @@ describe("pathsOf", () => {
         asked.add(path)
         return tree.get(path)
       }
-      assert.isTrue(Result.isSuccess(applyPatch(patch, read, limits)))
+      assert.isTrue(Result.isSuccess(applyPatch(patch, read)))
     }
     assert.deepStrictEqual(
       [...asked].filter((path) => !nodes.includes(path)),
@@ -58,10 +58,10 @@ describe("pathsOf", () => {
   })
 })
 
-describe("applyPatch", () => {
+describe("planPatch", () => {
   it("gives each path once, deletions first", () => {
     const tree = treeOf({ b: file("1\n", true), e: "1\n" })
-    const changes = Result.getOrThrow(applyPatch(codex, readerOf(tree), limits))
+    const changes = Result.getOrThrow(applyPatch(codex, readerOf(tree)))
     assert.deepStrictEqual(
       changes.map((change) => [change._tag, change.path, change._tag === "Write" && change.executable]),
       [
@@ -76,7 +76,7 @@ describe("applyPatch", () => {
   it("leaves out what comes back to what it was", () => {
     const back =
       "*** Begin Patch\n*** Update File: b\n@@\n-1\n+2\n*** Update File: b\n@@\n-2\n+1\n*** Add File: n\n+x\n*** End Patch"
-    const changes = Result.getOrThrow(applyPatch(back, readerOf(treeOf({ b: "1\n" })), limits))
+    const changes = Result.getOrThrow(applyPatch(back, readerOf(treeOf({ b: "1\n" }))))
     assert.deepStrictEqual(
       changes.map(({ path }) => path),
       ["n"]
@@ -110,7 +110,7 @@ describe("applyPatch", () => {
       return [`@@ -${at - 3},9 +${at - 3},9 @@\n${body}`]
     })
     const patch = `--- a/big\n+++ b/big\n${hunks.join("")}`
-    const changes = Result.getOrThrow(applyPatch(patch, readerOf(before), limits))
+    const changes = Result.getOrThrow(applyPatch(patch, readerOf(before)))
     const change = changes[0]
     const expected = `shift\n${lines[0]}${after.slice(1).join("")}`
     assert.strictEqual(change?._tag === "Write" ? new TextDecoder().decode(change.bytes) : "", expected)

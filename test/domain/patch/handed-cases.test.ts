@@ -3,10 +3,9 @@ import { existsSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "vitest"
 import type { FileChange, FileNode } from "../../../src/domain/patch/FileSet.ts"
-import { applyPatch } from "../../../src/domain/patch/Patch.ts"
 import { type PatchError, refuse } from "../../../src/domain/patch/PatchError.ts"
 import { replaceText } from "../../../src/domain/patch/Replace.ts"
-import { file, limits, readerOf, shown, type Tree, utf8, withChanges } from "./support.ts"
+import { applyPatch, file, readerOf, shown, type Tree, utf8, withChanges } from "./support.ts"
 
 const folder = fileURLToPath(new URL("../../../../shared/cases/patch/", import.meta.url))
 const sources = ["codex-scenarios.json", "edits.json", "unified-diff.json"]
@@ -83,7 +82,7 @@ const treeOf = (value: unknown): Tree => {
 
 const run = (each: Json, tree: Tree): Result.Result<ReadonlyArray<FileChange>, PatchError> => {
   const args = isRecord(each["args"]) ? each["args"] : {}
-  if (each["op"] !== "exact_replace") return applyPatch(text(args["patch"]), readerOf(tree), limits)
+  if (each["op"] !== "exact_replace") return applyPatch(text(args["patch"]), readerOf(tree))
   const path = text(args["path"])
   const node = tree.get(path)
   if (node?._tag !== "File") return refuse("not_a_file", path)

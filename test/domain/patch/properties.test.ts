@@ -4,12 +4,11 @@ import { assert, describe, it } from "vitest"
 import { encode } from "../../../src/domain/patch/ByteString.ts"
 import type { FileNode } from "../../../src/domain/patch/FileSet.ts"
 import { bodyOf, splitLines } from "../../../src/domain/patch/Lines.ts"
-import { applyPatch } from "../../../src/domain/patch/Patch.ts"
 import { parseDiff } from "../../../src/domain/patch/UnifiedDiff.ts"
 import { checkWorkspacePath } from "../../../src/domain/WorkspacePath.ts"
 import {
+  applyPatch,
   file,
-  limits,
   patched,
   readerOf,
   renderDiff,
@@ -250,7 +249,7 @@ describe("any text at all", () => {
     )
     fc.assert(
       fc.property(scripts, (patch) => {
-        const result = applyPatch(patch, readerOf(tree), limits)
+        const result = applyPatch(patch, readerOf(tree))
         assert.deepStrictEqual(shown(tree), before)
         if (Result.isFailure(result)) {
           assert.notMatch(result.failure.message, /\n/)

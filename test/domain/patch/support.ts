@@ -2,7 +2,7 @@ import { Result, TextDiff } from "effect"
 import { encode } from "../../../src/domain/patch/ByteString.ts"
 import type { FileChange, FileNode, ReadNode } from "../../../src/domain/patch/FileSet.ts"
 import { splitLines } from "../../../src/domain/patch/Lines.ts"
-import { applyPatch } from "../../../src/domain/patch/Patch.ts"
+import { planPatch, type PatchLimits } from "../../../src/domain/patch/Patch.ts"
 import type { PatchError } from "../../../src/domain/patch/PatchError.ts"
 import { parentsOf } from "../../../src/domain/WorkspacePath.ts"
 
@@ -57,15 +57,23 @@ export const shown = (tree: Tree): Record<string, string> =>
       })
   )
 
+/** Reads a patch and applies it. */
+export const applyPatch = (
+  patch: string,
+  read: ReadNode,
+  within: PatchLimits = limits
+): Result.Result<ReadonlyArray<FileChange>, PatchError> =>
+  Result.flatMap(planPatch(patch, within), (plan) => plan.apply(read))
+
 /** The tree after a patch, or the reason of the refusal. */
 export const patched = (tree: Tree, patch: string): Record<string, string> | string =>
-  Result.match(applyPatch(patch, readerOf(tree), limits), {
+  Result.match(applyPatch(patch, readerOf(tree)), {
     onFailure: (error: PatchError) => error.reason,
     onSuccess: (changes) => shown(withChanges(tree, changes))
   })
 
 export const refusal = (tree: Tree, patch: string): PatchError | undefined => {
-  const result = applyPatch(patch, readerOf(tree), limits)
+  const result = applyPatch(patch, readerOf(tree))
   return Result.isFailure(result) ? result.failure : undefined
 }
 

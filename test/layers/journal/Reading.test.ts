@@ -6,7 +6,7 @@ import { makeDisk } from "../../../src/layers/journal/Disk.ts"
 import { sha256 } from "../../../src/layers/journal/Hash.ts"
 import { readJournal } from "../../../src/layers/journal/Reader.ts"
 import { RunStore, type StoreError } from "../../../src/services/RunStore.ts"
-import { create, note, root, storeOn, story, wholeRun, world } from "./support.ts"
+import { create, note, root, runId, storeOn, story, wholeRun, world } from "./support.ts"
 
 const events = (id: string) => `${root}/${id}/events.jsonl`
 const show = (id: string) => Effect.flatMap(RunStore, (store) => store.show(id))
@@ -44,7 +44,7 @@ describe("reading a run", () => {
         shown.entries.slice(1).map((entry) => entry.event),
         [...story]
       )
-      assert.deepInclude(shown, { run_id: "one", missing: [], unknown: 0 })
+      assert.deepInclude(shown, { run_id: runId("one"), missing: [], unknown: 0 })
       assert.strictEqual(shown.result?.terminal_reason, "verified")
       assert.strictEqual(shown.request?.task.instruction, "Make add return the sum.")
     }).pipe(Effect.provide(layer))

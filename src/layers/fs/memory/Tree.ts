@@ -72,7 +72,7 @@ export const makeTree = (options: { readonly umask: number; readonly privileged:
   nextIno: 2
 })
 
-export const parentOf = (directory: DirectoryNode): DirectoryNode => directory.parent ?? directory
+const parentOf = (directory: DirectoryNode): DirectoryNode => directory.parent ?? directory
 
 const common = (tree: Tree, mode: number, now: number): Common => ({
   ino: tree.nextIno++,
@@ -109,7 +109,7 @@ export const newLink = (tree: Tree, target: string, now: number): LinkNode => ({
 })
 
 /** 4 read, 2 write, 1 search: the owner's bits decide, because everything here has one owner. */
-export const mayAccess = (tree: Tree, node: Node, bits: number): boolean =>
+const mayAccess = (tree: Tree, node: Node, bits: number): boolean =>
   tree.privileged || ((node.mode >> 6) & bits) === bits
 export const demand = (tree: Tree, node: Node, bits: number): void => {
   if (!mayAccess(tree, node, bits)) raise("EACCES")

@@ -1,0 +1,158 @@
+/**
+ * Proof that what is checked and what is handed over are one and the same. Where nothing contains commands, a check of
+ * the same user can rewrite the run's own git directory: objects, settings, attributes. That cannot be prevented there,
+ * but it must never end in a tree that is said to be verified and is not. So nothing that git reads back is believed
+ * before it is hashed again, against ids that only this process holds.
+ */
+import { Effect, FileSystem, Path } from "effect"
+import { readlink } from "node:fs/promises"
+import type { TreeId } from "../../domain/Ids.ts"
+import type { ByteString } from "../../domain/patch/ByteString.ts"
+import type { ChangedFile } from "../../domain/Result.ts"
+import { byBytes, displayName, git, gitIn, type Repository, splitNul } from "../git/GitBinary.ts"
+import { changedControl } from "../git/GitDirectory.ts"
+import { gitObject } from "../git/Objects.ts"
+import { failed } from "./Failure.ts"
+import type { Opened } from "./Opened.ts"
+import { isTree, treeMapOf } from "./TreeMap.ts"
+import { entriesOf, type Store, type TreeEntry } from "./Trees.ts"
+
+const tampered = (what: string) =>
+  failed(`something else changed the run's own store (${what}), so nothing that is checked from it can be believed`)
+
+/** Fails when a setting of our own git directory is not the one that we made. */
+export const proveSettings = Effect.fnUntraced(function* ({ identity }: Opened) {
+  const name = yield* changedControl({
+    at: identity.git_dir,
+    commit: identity.commit,
+    branch: null,
+    bare: true,
+    shallow: identity.shallow
+  })
+  if (name !== null) return yield* tampered(`git/${name}`)
+})
+
+/** The entries of a tree, proved to be what its id says. */
+export const provenEntries = Effect.fnUntraced(function* (opened: Opened, tree: TreeId) {
+  if (tree === opened.base) return opened.entries
+  const entries = yield* entriesOf(opened.store.git_dir, tree)
+  return isTree(treeMapOf(entries, tree.length), tree) ? entries : yield* tampered(`tree ${tree}`)
+})
+
+/** The target of a link, in bytes; empty when there is no link. */
+const linkTarget = (root: string, name: ByteString) =>
+  Effect.promise(() =>
+    readlink(Buffer.from(`${Buffer.from(root).toString("latin1")}/${name}`, "latin1"), {
+      encoding: "buffer"
+    }).catch(() => Buffer.alloc(0))
+  )
+
+/** Fails unless a place holds, on disk, every path of the tree with its bytes and its mode. */
+export const provePlace = Effect.fnUntraced(function* (
+  place: Store,
+  tree: TreeId,
+  entries: ReadonlyArray<TreeEntry>
+) {
+  const fs = yield* FileSystem.FileSystem
+  // An index that has never seen the disk: git can only compare by hashing every file.
+  const blind: Store = { ...place, index: `${place.index}.proof` }
+  yield* gitIn(blind, ["read-tree", tree])
+  const [differing, links] = yield* Effect.all(
+    [
+      Effect.map(gitIn(blind, ["ls-files", "-z", "-m", "-d"]), splitNul),
+      // Links are compared with the object that they were made from, which says nothing of that object.
+      Effect.filter(
+        entries.filter((entry) => entry.mode === "120000"),
+        (entry) =>
+          Effect.map(
+            linkTarget(place.work_tree, entry.path),
+            (target) => gitObject("blob", target, tree.length).id !== entry.id
+          ),
+        { concurrency: 16 }
+      )
+    ],
+    { concurrency: 2 }
+  )
+  yield* fs.remove(blind.index, { force: true })
+  const first = differing[0] ?? links[0]?.path
+  if (first !== undefined) return yield* tampered(displayName(first))
+})
+
+/** One record of `diff-tree --raw -z`. */
+interface RawChange {
+  readonly path: ByteString
+  readonly status: string
+  readonly old_mode: string
+  readonly old_id: string
+}
+
+/** Records of facts and paths, by turns. */
+const rawChanges = (raw: Uint8Array): ReadonlyArray<RawChange> => {
+  const records = splitNul(raw)
+  const changes: Array<RawChange> = []
+  for (let at = 0; at + 1 < records.length; at += 2) {
+    const [old_mode = "", , old_id = "", , status = ""] = (records[at] ?? "").slice(1).split(" ")
+    changes.push({ path: records[at + 1] ?? "", old_mode, old_id, status: status[0] ?? "" })
+  }
+  return changes
+}
+
+const changeOf: Readonly<Record<string, ChangedFile["change"]>> = {
+  A: "added",
+  D: "deleted",
+  T: "type_changed"
+}
+
+/** The changed files of `diff-tree --raw -z`, sorted. */
+export const changedFiles = (raw: Uint8Array): ReadonlyArray<ChangedFile> =>
+  rawChanges(raw)
+    .map(({ path, status }) => ({ path: displayName(path), change: changeOf[status] ?? "modified" }))
+    .toSorted((a, b) => byBytes(a.path, b.path))
+
+/** Whether each object holds the bytes that its id says. */
+const areBlobs = Effect.fnUntraced(function* (git_dir: string, ids: ReadonlyArray<string>) {
+  const output = Buffer.from(
+    yield* git({
+      cwd: git_dir,
+      args: [`--git-dir=${git_dir}`, "cat-file", "--batch"],
+      stdin: Buffer.from(ids.map((id) => `${id}\n`).join(""))
+    })
+  )
+  let at = 0
+  for (const id of ids) {
+    const line = output.indexOf(0x0a, at)
+    const size = Number(/^[0-9a-f]+ blob (\d+)$/.exec(output.toString("latin1", at, line))?.[1] ?? NaN)
+    if (Number.isNaN(size)) return false
+    const content = output.subarray(line + 1, line + 1 + size)
+    if (gitObject("blob", content, id.length).id !== id) return false
+    at = line + 1 + size + 1
+  }
+  return true
+})
+
+/**
+ * Fails unless the patch, applied by git to the base that we began with, gives exactly the tree. `raw` is the same
+ * difference as raw records.
+ */
+export const provePatch = Effect.fnUntraced(
+  function* (opened: Opened, tree: TreeId, patch: Uint8Array, raw: Uint8Array) {
+    const fs = yield* FileSystem.FileSystem
+    const path = yield* Path.Path
+    const { store } = opened
+    const before = rawChanges(raw).filter((change) => change.status !== "A")
+    const wanted = new Map(before.map((change) => [change.path, `${change.old_mode} ${change.old_id}`]))
+    const known = opened.entries.filter((entry) => wanted.get(entry.path) === `${entry.mode} ${entry.id}`)
+    const blobs = before.filter((change) => change.old_mode !== "160000").map((change) => change.old_id)
+    if (known.length !== wanted.size || !(yield* areBlobs(store.git_dir, blobs)))
+      return yield* tampered("the base")
+    const place = yield* fs.makeTempDirectoryScoped({ directory: opened.directory, prefix: "proof-" })
+    const scratch: Repository = { ...store, index: path.join(place, "index") }
+    yield* gitIn(scratch, ["read-tree", opened.base])
+    yield* gitIn(scratch, ["apply", "--cached", "--whitespace=nowarn", "-"], { stdin: patch }).pipe(
+      Effect.mapError((cause) => failed("the patch does not apply to its own base", cause))
+    )
+    const gives = Buffer.from(yield* gitIn(scratch, ["write-tree"])).toString("latin1").trim()
+    if (gives !== tree) return yield* failed("the patch does not give the tree that it was made from")
+  },
+  Effect.scoped
+)
