@@ -55,7 +55,7 @@ const program = Effect.gen(function* () {
     unsafe_local_exec: true
   }).pipe(Effect.provide(layerRead))
   const run_id = yield* Schema.decodeEffect(Ids.RunId)("embedded-1")
-  const { directory, result } = yield* run(task, { run_id, sandbox: "host" }).pipe(
+  const { directory, result } = yield* run(task, { run_id }).pipe(
     Effect.provideService(Observer.Observer, {
       entry: (entry) => Console.log(`${entry.sequence} ${entry.event.event_type}`),
       delta: () => Effect.void

@@ -36,6 +36,7 @@ export interface RunOptions {
 export const layerRun = (options: RunOptions) => {
   const sandbox = options.unsafeLocalExec ? Host.layerHost : None.layerNone
   return Layer.mergeAll(
+    sandbox,
     layerStore(options),
     Git.layer,
     Headless.layer,

@@ -189,6 +189,7 @@ export const layerTest = (world: TestWorld) =>
     Store.layerMemory({ run_root: "/runs" }),
     Layer.succeed(Models, Models.of({ candidates: world.models })),
     layerGit(world.files),
+    layerSandbox(() => null),
     layerWorkspaces(world.memory),
     layerChecks(world.memory, world.checks),
     Tools.layer.pipe(Layer.provide(MemorySearch.layerMemory(world.memory)))

@@ -12,7 +12,7 @@ import { Checks } from "../services/Checks.ts"
 import { Git } from "../services/Git.ts"
 import { Models, type Model } from "../services/Model.ts"
 import { RunStore, type Journal, type StoreError } from "../services/RunStore.ts"
-import type { Sandbox } from "../services/Sandbox.ts"
+import { Sandbox } from "../services/Sandbox.ts"
 import { Tools, type ToolContext } from "../services/Tools.ts"
 import { Workspaces, type OpenWorkspace, type WorkspaceError } from "../services/Workspace.ts"
 import { ending, type Ending } from "./Ending.ts"
@@ -26,12 +26,6 @@ import { preflight, runCheck, type Verifying } from "./Verify.ts"
 export interface FinishedRun {
   readonly result: RunResult
   readonly directory: string
-}
-
-export interface RunOptions {
-  readonly run_id: RunId
-  /** Where the commands of the layers run; recorded, so that a run can be repeated. */
-  readonly sandbox: Sandbox["Service"]["kind"]
 }
 
 const recorded = ({ endpoint, model, provider }: Model) => ({ provider, model, endpoint })
@@ -111,7 +105,6 @@ const story = Effect.fnUntraced(function* (
     workspace: open,
     limits: task.limits,
     allowed_paths: task.allowed_paths,
-    check_names: checksOf(task).map((check) => check.name),
     run_check: (name) =>
       Effect.gen(function* () {
         const check = checksOf(task).find((declared) => declared.name === name)
@@ -119,7 +112,7 @@ const story = Effect.fnUntraced(function* (
         return yield* runCheck(verifying(open), check, yield* open.tree, "model").pipe(
           Effect.provideService(Checks, checks)
         )
-      }).pipe(Effect.orDie)
+      })
   }))
   const turns = loop({
     journal,
@@ -158,7 +151,7 @@ const recordInterruption = (journal: Journal) =>
  * Runs a task to its end. Fails only when the store does; everything else is a result. Interrupting it leaves a run
  * without a terminal event, whose bundle says so.
  */
-export const run = Effect.fn("Run.run")(function* (task: Task, options: RunOptions) {
+export const run = Effect.fn("Run.run")(function* (task: Task, options: { readonly run_id: RunId }) {
   const store = yield* RunStore
   const { candidates } = yield* Models
   const journal = yield* store.create({
@@ -168,7 +161,7 @@ export const run = Effect.fn("Run.run")(function* (task: Task, options: RunOptio
       task,
       models: [recorded(candidates[0]), ...candidates.slice(1).map(recorded)],
       prompt_version: promptVersion,
-      sandbox: options.sandbox
+      sandbox: (yield* Sandbox).kind
     },
     created: {
       provider: candidates[0].provider,

@@ -7,6 +7,7 @@ import type { TreeId } from "../domain/Ids.ts"
 import type { CheckOutcome } from "../domain/Result.ts"
 import type { Limits } from "../domain/Task.ts"
 import type { ToolDefinition } from "./Model.ts"
+import type { StoreError } from "./RunStore.ts"
 import type { OpenWorkspace } from "./Workspace.ts"
 
 /** What the model reads back. Everything that the model did wrong is one of these, never an error. */
@@ -22,10 +23,8 @@ export interface ToolContext {
   readonly workspace: OpenWorkspace
   readonly limits: Limits
   readonly allowed_paths: ReadonlyArray<string>
-  /** Names of the declared checks. */
-  readonly check_names: ReadonlyArray<string>
   /** Runs a declared check on the workspace as it stands; null when none has that name. */
-  readonly run_check: (name: string) => Effect.Effect<CheckOutcome | null>
+  readonly run_check: (name: string) => Effect.Effect<CheckOutcome | null, StoreError>
 }
 
 export interface Tool {
@@ -33,8 +32,12 @@ export interface Tool {
   readonly effect: ActionEffect
   /** May run beside other such tools of the same turn. */
   readonly concurrent: boolean
-  /** Decodes the arguments; a decode error is an observation that names the field. Bounded by the context's limits. */
-  readonly call: (args: Readonly<Record<string, unknown>>, context: ToolContext) => Effect.Effect<Observation>
+  /** Decodes the arguments; a decode error is an observation that names the field. Bounded by the context's limits.
+   * Fails only when the run's own store does: nothing of that is the model's business. */
+  readonly call: (
+    args: Readonly<Record<string, unknown>>,
+    context: ToolContext
+  ) => Effect.Effect<Observation, StoreError>
   /** What a person should see before allowing it. */
   readonly preview: (args: Readonly<Record<string, unknown>>) => string
 }

@@ -40,7 +40,9 @@ const prepare = (files: Readonly<Record<string, string>>, changes: Partial<TaskR
   )
 const refusal = (files: Readonly<Record<string, string>>, changes: Partial<TaskRequest>) =>
   Effect.map(Effect.flip(prepare(files, changes)), (error) => error.message)
-const scripts = (some: Readonly<Record<string, string>>) => ({ "package.json": JSON.stringify({ scripts: some }) })
+const scripts = (some: Readonly<Record<string, string>>) => ({
+  "package.json": JSON.stringify({ scripts: some })
+})
 
 describe("checks", () => {
   it.effect("are proposed from what the repository has, and taken with auto", () =>
@@ -67,7 +69,11 @@ describe("checks", () => {
 
   it.effect("are not proposed from a placeholder, a broken manifest or nothing", () =>
     Effect.gen(function* () {
-      for (const files of [scripts({ test: 'echo "Error: no test specified" && exit 1' }), { "package.json": "{" }, {}]) {
+      for (const files of [
+        scripts({ test: 'echo "Error: no test specified" && exit 1' }),
+        { "package.json": "{" },
+        {}
+      ]) {
         assert.match(yield* refusal(files, {}), /name one, as in --check "npm test"/)
         assert.match(yield* refusal(files, { checks: ["auto"] }), /found nothing/)
       }
@@ -104,17 +110,27 @@ describe("models", () => {
     Effect.gen(function* () {
       const config = Effect.succeed({ provider: "anthropic", model: "c", api_url: "https://c" })
       assert.deepStrictEqual(shape(yield* choose({}, { config })), [["anthropic", "c", "https://c"]])
-      assert.deepStrictEqual(shape(yield* choose({}, { config, model: "e" })), [["anthropic", "e", "https://c"]])
-      assert.deepStrictEqual(shape(yield* choose({ model: "f" }, { config, model: "e" })), [["anthropic", "f", "https://c"]])
-      assert.deepStrictEqual(shape(yield* choose({ model: "meta-llama/x" })), [["openai-compatible", "meta-llama/x", null]])
-      assert.deepStrictEqual(shape(yield* choose({ model: "ollama/qwen3:4b" })), [["ollama", "qwen3:4b", null]])
+      assert.deepStrictEqual(shape(yield* choose({}, { config, model: "e" })), [
+        ["anthropic", "e", "https://c"]
+      ])
+      assert.deepStrictEqual(shape(yield* choose({ model: "f" }, { config, model: "e" })), [
+        ["anthropic", "f", "https://c"]
+      ])
+      assert.deepStrictEqual(shape(yield* choose({ model: "meta-llama/x" })), [
+        ["openai-compatible", "meta-llama/x", null]
+      ])
+      assert.deepStrictEqual(shape(yield* choose({ model: "ollama/qwen3:4b" })), [
+        ["ollama", "qwen3:4b", null]
+      ])
     })
   )
 
   it.effect("never send one provider's URL or model to another", () =>
     Effect.gen(function* () {
       const config = Effect.succeed({ provider: "anthropic", model: "c", api_url: "https://c" })
-      assert.deepStrictEqual(shape(yield* choose({ provider: "ollama", model: "m" }, { config })), [["ollama", "m", null]])
+      assert.deepStrictEqual(shape(yield* choose({ provider: "ollama", model: "m" }, { config })), [
+        ["ollama", "m", null]
+      ])
       const missing = yield* Effect.flip(choose({ provider: "ollama" }, { config }))
       assert.match(missing.message, /no model is set for ollama/)
     })
@@ -123,13 +139,19 @@ describe("models", () => {
   it.effect("fall back to models with their own keys", () =>
     Effect.gen(function* () {
       const apiKey = (provider: string) => (provider === "anthropic" ? Redacted.make("a-key") : null)
-      const models = yield* choose({ model: "m", fallback_models: ["anthropic/claude", "openai-compatible/n"] }, { apiKey })
+      const models = yield* choose(
+        { model: "m", fallback_models: ["anthropic/claude", "openai-compatible/n"] },
+        { apiKey }
+      )
       assert.deepStrictEqual(shape(models), [
         ["openai-compatible", "m", null],
         ["anthropic", "claude", null],
         ["openai-compatible", "n", null]
       ])
-      assert.deepStrictEqual(models.map((model) => model.api_key !== null), [false, true, false])
+      assert.deepStrictEqual(
+        models.map((model) => model.api_key !== null),
+        [false, true, false]
+      )
     })
   )
 })

@@ -46,7 +46,7 @@ const play = Effect.fnUntraced(function* (script: Script, options: Options = {})
   return yield* Effect.gen(function* () {
     const store = yield* RunStore
     const fs = yield* FileSystem.FileSystem
-    const fiber = yield* run(task, { run_id, sandbox: "none" }).pipe(
+    const fiber = yield* run(task, { run_id }).pipe(
       Random.withSeed("run"),
       Effect.forkChild({ startImmediately: true })
     )
@@ -317,7 +317,7 @@ describe("run", () => {
           open: () => Effect.fail(new WorkspaceError({ reason: "setup_failed", message: "npm ci failed" }))
         })
       )
-      const { result } = yield* run(exampleTask, { run_id, sandbox: "none" }).pipe(
+      const { result } = yield* run(exampleTask, { run_id }).pipe(
         Effect.provide(
           layerTest({ memory, files, models: [model], checks: fixed }).pipe(
             Layer.provideMerge(Headless.layer),
@@ -366,9 +366,7 @@ describe("run", () => {
       ])
       yield* Effect.gen(function* () {
         const store = yield* RunStore
-        const fiber = yield* run(exampleTask, { run_id, sandbox: "none" }).pipe(
-          Effect.forkChild({ startImmediately: true })
-        )
+        const fiber = yield* run(exampleTask, { run_id }).pipe(Effect.forkChild({ startImmediately: true }))
         yield* Deferred.await(reached)
         yield* Fiber.interrupt(fiber)
         assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(fiber)))

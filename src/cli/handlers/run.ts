@@ -140,8 +140,7 @@ export const runTask = Effect.fn("cli.runTask")(function* (input: RunInput, mode
     })
   )
   const finished = yield* run(prepared.task, {
-    run_id: yield* newRunId,
-    sandbox: input.unsafeLocalExec ? "host" : "none"
+    run_id: yield* newRunId
   }).pipe(
     Effect.provideService(Observer, observerOf(output)),
     Effect.provide(

@@ -27,7 +27,11 @@ const make = Effect.gen(function* () {
     )
     return exitCode === 0 ? yield* makeRipgrep(binary) : walk
   }).pipe(Effect.provideService(ChildProcessSpawner.ChildProcessSpawner, spawner))
-  const chosen = yield* Effect.cached(ripgrep.pipe(Effect.orElseSucceed(() => walk)))
+  const chosen = yield* Effect.cached(
+    ripgrep.pipe(
+      Effect.catch((error) => Effect.as(Effect.logWarning("search goes on without ripgrep", error), walk))
+    )
+  )
   return Search.of({ search: (query) => Effect.flatMap(chosen, (engine) => engine.search(query)) })
 })
 

@@ -7,6 +7,7 @@ import { TreeId } from "../../domain/Ids.ts"
 import { isRecord, type JsonRecord } from "../../domain/Json.ts"
 import type { PatchError } from "../../domain/patch/PatchError.ts"
 import { boundText, takeHead } from "../../domain/Text.ts"
+import type { StoreError } from "../../services/RunStore.ts"
 import type { SearchError } from "../../services/Search.ts"
 import type { Observation, Tool, ToolContext } from "../../services/Tools.ts"
 import type { WorkspaceError } from "../../services/Workspace.ts"
@@ -33,7 +34,7 @@ export interface ToolSpec<S extends Arguments> {
   readonly schema: S
   readonly effect: ActionEffect
   readonly concurrent: boolean
-  readonly handler: (args: S["Type"], context: ToolContext) => Effect.Effect<Observation, ToolFailure>
+  readonly handler: (args: S["Type"], context: ToolContext) => Effect.Effect<Observation, ToolFailure | StoreError>
   /** What a person should see before allowing it. */
   readonly preview: (args: S["Type"]) => string
 }
@@ -118,14 +119,15 @@ export const defineTool = <const S extends Arguments>(spec: ToolSpec<S>): Tool =
   const parameters = parametersOf(spec.schema)
   const decodeAll = Schema.decodeUnknownResult(spec.schema, { errors: "all", onExcessProperty: "error" })
   const decode = (args: JsonRecord) => decodeAll(withoutNulls(args, parameters))
-  const run = (args: JsonRecord, context: ToolContext): Effect.Effect<Observation> => {
+  const run = (args: JsonRecord, context: ToolContext): Effect.Effect<Observation, StoreError> => {
     const decoded = decode(args)
     if (Result.isFailure(decoded)) {
       return Effect.succeed({ ok: false, content: describeError(decoded.failure, args, parameters) })
     }
     return spec.handler(decoded.success, context).pipe(
-      Effect.tapError((failure) => Effect.logDebug(`tool ${spec.name} refused`, failure)),
-      Effect.catch((failure) => Effect.succeed(observe(failure)))
+      Effect.catchTag(["Refused", "WorkspaceError", "PatchError", "SearchError"], (failure) =>
+        Effect.as(Effect.logDebug(`tool ${spec.name} refused`, failure), observe(failure))
+      )
     )
   }
   return {

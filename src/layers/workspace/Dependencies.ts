@@ -6,6 +6,7 @@ import { Effect, FileSystem, Path } from "effect"
 import { createHash } from "node:crypto"
 import { Digest } from "../../domain/Ids.ts"
 import type { Task } from "../../domain/Task.ts"
+import { parentsOf } from "../../domain/WorkspacePath.ts"
 import { displayName, textOf } from "../git/GitBinary.ts"
 import { copyTrees } from "./Copy.ts"
 import { dependencyDirectories, dependencyTable, isLockFile, locksFor } from "./DependencyTable.ts"
@@ -21,6 +22,9 @@ export interface DependencyLayer {
   readonly reason: string | null
   /** The root below which the originals lie. */
   readonly origin: string
+  /** Those of `copied` that `--include` named; they lie below `included_from`. */
+  readonly included: ReadonlyArray<string>
+  readonly included_from: string
   /** The root that the originals were installed for. */
   readonly installed_at: string
   readonly pointers: Relocation["pointers"]
@@ -104,6 +108,17 @@ const namedDirectories = Effect.fnUntraced(function* (named: string) {
 })
 
 /**
+ * Whether a path of the source can be put into a checkout of the base: where the base has a symlink, a file or a
+ * submodule in the place of one of its directories, writing there would leave the checkout.
+ */
+const standsFree = (entries: ReadonlyArray<TreeEntry>) => {
+  const taken = new Set(
+    entries.filter((entry) => entry.mode !== "040000").map((entry) => displayName(entry.path))
+  )
+  return (name: string): boolean => ![...parentsOf(name), name].some((at) => taken.has(at))
+}
+
+/**
  * Decides what comes along. `store` has the source as its work tree and knows the base's paths and ignore rules:
  * directories that the base does not ignore would enter the tree, so they stay. `hints` are the paths that the user's
  * own rules ignore, where they are known: without a candidate among them nobody needs to ask the base's.
@@ -117,15 +132,21 @@ export const planDependencies = Effect.fnUntraced(function* (
 ) {
   const path = yield* Path.Path
   const source = task.repository
+  const free = standsFree(entries)
   const included =
     task.include.length === 0
       ? []
-      : (yield* ignoredMatching(store, task.include)).map(textOf).filter((name) => name !== undefined)
+      : (yield* ignoredMatching(store, task.include))
+          .map(textOf)
+          .filter((name) => name !== undefined)
+          .filter(free)
   const layer: DependencyLayer = {
     copied: included,
     lock_digest: null,
     reason: null,
     origin: source,
+    included,
+    included_from: source,
     installed_at: source,
     pointers: "report"
   }
@@ -136,7 +157,7 @@ export const planDependencies = Effect.fnUntraced(function* (
     return { ...layer, origin, installed_at: origin, copied: [...directories, ...included], lock_digest }
   }
   if (hints !== null && dependencyDirectories(hints).length === 0) return layer
-  const directories = dependencyDirectories((yield* ignored(store)).map(displayName))
+  const directories = dependencyDirectories((yield* ignored(store)).map(displayName)).filter(free)
   if (directories.length === 0) return layer
   const { differing, lock_digest } = yield* compareLocks(source, workspace, entries, directories)
   if (task.dependencies.mode === "auto" && differing !== null) {
@@ -163,11 +184,12 @@ export const provideDependencies = Effect.fnUntraced(function* (
       dependencyDirectories([`${name}/`]).length === 0 ||
       present(path.dirname(name))
   )
+  const included = new Set(layer.included)
   const reasons = yield* Effect.forEach(
     wanted,
     (name) =>
       Effect.gen(function* () {
-        const from = path.join(layer.origin, name)
+        const from = path.join(included.has(name) ? layer.included_from : layer.origin, name)
         const to = path.join(root, name)
         if (!(yield* isDirectory(from))) {
           yield* fs.makeDirectory(path.dirname(to), { recursive: true })
@@ -195,8 +217,7 @@ export const captureDependencies = Effect.fnUntraced(function* (
 ) {
   const path = yield* Path.Path
   const directories = dependencyDirectories((yield* ignored(workspace)).map(displayName))
-  const files = before.copied.filter((name) => !dependencyDirectories([`${name}/`]).includes(name))
-  const copied = [...directories, ...files]
+  const copied = [...directories, ...before.included]
   yield* Effect.forEach(
     copied,
     (name) => copyTrees([path.join(workspace.work_tree, name)], path.dirname(path.join(aside, name))),
@@ -211,6 +232,7 @@ export const captureDependencies = Effect.fnUntraced(function* (
     copied,
     reason: null,
     origin: aside,
+    included_from: aside,
     installed_at: workspace.work_tree,
     pointers: "rewrite"
   }

@@ -27,5 +27,7 @@ export interface Opened {
   readonly submodules: ReadonlyArray<Submodule>
   /** Ignored paths that were there when the agent began; directories end in "/". */
   readonly ignored_before: ReadonlySet<string>
+  /** What came to stand in the workspace before the agent began and is not part of its change. One line each. */
+  readonly notes: ReadonlyArray<string>
   readonly services: Context.Context<Platform>
 }

@@ -6,19 +6,21 @@ import { ChildProcessSpawner } from "effect/process"
 import type { EventData } from "../../domain/Event.ts"
 import { TreeId } from "../../domain/Ids.ts"
 import type { Task } from "../../domain/Task.ts"
-import { sourceState, workTreeChanges } from "../git/Dirty.ts"
-import { displayName, git, type Repository, textOf } from "../git/GitBinary.ts"
+import { leftOutOfSparse, sourceState, workTreeChanges } from "../git/Dirty.ts"
+import { displayName, git, gitIn, type Repository, splitNul, textOf } from "../git/GitBinary.ts"
 import { copyObjects, type GitLocation, headOf, locateGit, makeGitDirectory } from "../git/GitDirectory.ts"
-import { captureDependencies, planDependencies, provideDependencies } from "./Dependencies.ts"
+import { captureDependencies, type DependencyLayer, planDependencies, provideDependencies } from "./Dependencies.ts"
 import { failed } from "./Failure.ts"
 import { excludesOf } from "./Ignore.ts"
 import type { Opened, Platform } from "./Opened.ts"
+import { clean } from "./Recorder.ts"
 import { runSetup, taskEnvironment } from "./Setup.ts"
 import { checkoutSubmodules, gatherSubmodules } from "./Submodules.ts"
 import { finishThrowAway, makeThrowAway } from "./ThrowAway.ts"
 import { rootOf, treeMapOf } from "./TreeMap.ts"
 import {
   checkout,
+  differences,
   entriesOf,
   ignored,
   keepTree,
@@ -33,12 +35,16 @@ const maxLeftOut = 500
 
 /** The tree of the source's work tree as it stands, untracked files included, through an index of ours. */
 const workingTree = Effect.fnUntraced(function* (source: Repository, location: GitLocation, commit: string) {
+  const sparse = new Set(yield* leftOutOfSparse(source, location))
   yield* git({
     cwd: source.git_dir,
     env: { GIT_INDEX_FILE: source.index },
     args: [`--git-dir=${source.git_dir}`, "read-tree", commit]
   })
-  const changes = yield* workTreeChanges(source, location)
+  const missing =
+    sparse.size === 0 ? [] : splitNul(yield* gitIn(source, ["ls-files", "-z", "-d"]))
+  const absent = new Set(missing.filter((name) => sparse.has(name)))
+  const changes = (yield* workTreeChanges(source, location)).filter((name) => !absent.has(name))
   yield* updateIndex(
     source,
     changes.filter((name) => !name.endsWith("/"))
@@ -141,6 +147,33 @@ const cloneInto = Effect.fnUntraced(function* (task: Task, directory: string, pl
   return { identity, location }
 })
 
+/** Keeps directories that somebody named out of every tree, whatever the base's rules say of them. */
+const hide = Effect.fnUntraced(function* (store: Store, { copied, included }: DependencyLayer) {
+  const fs = yield* FileSystem.FileSystem
+  const directories = copied.filter((name) => !included.includes(name))
+  const rules = directories.map((name) => `/${name}\n`).join("")
+  yield* fs.writeFileString(store.excludes, rules, { flag: "a" })
+})
+
+/** Of what set-up changed in the repository's own files, as many paths are named. */
+const maxNotes = 20
+
+/**
+ * Puts the workspace back to where it starts: what set-up wrote into the repository's own files is no change of the
+ * agent's, and a patch that carried it would not be the agent's alone. Returns what was put back.
+ */
+const putBack = Effect.fnUntraced(function* (store: Store, start: string) {
+  const { paths } = yield* differences(store)
+  if (paths.length === 0) return []
+  yield* checkout(store, start)
+  yield* clean(store)
+  const more = paths.length > maxNotes ? [`and ${paths.length - maxNotes} more paths that set-up wrote`] : []
+  return [
+    ...paths.slice(0, maxNotes).map((name) => `written by set-up and put back: ${displayName(name)}`),
+    ...more
+  ]
+})
+
 /** Everything up to the first tool. */
 export const prepare = Effect.fnUntraced(
   function* (task: Task, directory: string) {
@@ -185,10 +218,12 @@ export const prepare = Effect.fnUntraced(
       { concurrency: "unbounded" }
     )
     yield* checkoutSubmodules(submodules, store.work_tree, "workspace")
+    if (task.dependencies.mode === "path") yield* hide(store, planned)
     yield* provideDependencies(planned, store.work_tree, () => true)
     const setUp = task.setup.length > 0
     if (setUp) yield* runSetup(task.setup, store.work_tree, yield* taskEnvironment(task_env))
     const layer = setUp ? yield* captureDependencies(planned, store, aside) : planned
+    const notes = setUp || task.dependencies.mode === "path" ? yield* putBack(store, start) : []
     const prepared: EventData<"workspace.prepared"> = {
       base_sha: commit,
       tree,
@@ -213,6 +248,7 @@ export const prepare = Effect.fnUntraced(
       ignored_before: new Set(
         setUp ? yield* ignored(store) : layer.copied.flatMap((name) => [name, `${name}/`])
       ),
+      notes,
       services
     }
     return { opened, prepared, staging: places.staging, scratch: [places.staging, places.task_env] }

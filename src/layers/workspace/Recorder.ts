@@ -5,7 +5,9 @@ import { Effect, FileSystem, Path, Ref, Semaphore } from "effect"
 import { TreeId } from "../../domain/Ids.ts"
 import type { ByteString } from "../../domain/patch/ByteString.ts"
 import { keepObject } from "../git/Objects.ts"
-import { textOf } from "../git/GitBinary.ts"
+import { quotePath } from "../../domain/WorkspacePath.ts"
+import { displayName, textOf } from "../git/GitBinary.ts"
+import { refused } from "./Failure.ts"
 import type { Opened } from "./Opened.ts"
 import { changeTree, type PathChange, type TreeMap, treeMapOf } from "./TreeMap.ts"
 import {
@@ -30,7 +32,7 @@ interface State {
 }
 
 /** Removes what a tree does not hold and the rules do not hide, and the directories that this leaves empty. */
-const clean = Effect.fnUntraced(function* (store: Store) {
+export const clean = Effect.fnUntraced(function* (store: Store) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const { paths } = yield* untracked(store)
@@ -66,6 +68,14 @@ export const makeRecorder = Effect.fnUntraced(function* (opened: Opened) {
 
   /** The tree after some paths changed. What is on disk there is what the changes say. */
   const record = Effect.fnUntraced(function* (changes: ReadonlyArray<PathChange>) {
+    for (const change of changes) {
+      const submodule = [...gitlinks].find((at) => change.path === at || change.path.startsWith(`${at}/`))
+      if (submodule !== undefined) {
+        return yield* refused(
+          `${quotePath(displayName(change.path))} is in the submodule ${quotePath(displayName(submodule))}: files of another repository cannot be part of the patch`
+        )
+      }
+    }
     const { map, pending, tree: before } = yield* Ref.get(state)
     const known = map ?? treeMapOf(yield* entriesOf(store.git_dir, before), digits)
     // Whatever fails from here on leaves the map half changed: it is read again then.

@@ -53,6 +53,7 @@ export const unrecorded = Effect.fnUntraced(function* (opened: Opened) {
     })
   )
   return [
+    ...opened.notes,
     ...others.nested.map((name) => `nested repository: ${displayName(name)}/`),
     ...others.paths.map((name) => `not recorded: ${displayName(name)}`),
     ...fresh.map((name) => `ignored: ${name}`),

@@ -40,12 +40,11 @@ export const open = Effect.fnUntraced(function* (
     workspace: memory.workspace,
     limits: { ...defaultLimits, ...options.limits },
     allowed_paths: options.allowed_paths ?? ["**"],
-    check_names: Object.keys(checks),
     run_check: (name) => Effect.succeed(checks[name] ?? null)
   }
-  const toolset = yield* Tools.use((tools) => Effect.sync(() => tools.toolset(context))).pipe(
-    Effect.provide(Layer.provide(layer, layerMemory(memory)))
-  )
+  const toolset = yield* Tools.use((tools) =>
+    Effect.sync(() => tools.toolset({ check_names: Object.keys(checks) }))
+  ).pipe(Effect.provide(Layer.provide(layer, layerMemory(memory))))
   const toolNamed = (name: string) =>
     Effect.fromNullishOr(toolset.find((tool) => tool.definition.name === name)).pipe(Effect.orDie)
   return {
