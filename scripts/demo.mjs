@@ -103,4 +103,5 @@ if (code === 0) {
   )
   console.log(`Take it home with:  git -C ${repository} apply ${patch}`)
 }
+console.log(`Everything of this demo lies in ${place}: remove it when you have seen enough.`)
 process.exitCode = code ?? 1

@@ -132,13 +132,22 @@ export const codeIsBuilt = (digest) =>
 export const typesAreBuilt = (digest) =>
   readStamp().types === digest && fs.existsSync(inRoot("dist", "types", "index.d.ts"))
 
-/** Builds the code (no type declarations) when the sources changed since the last build. Output goes to stderr. */
-export const ensureBuilt = () => {
-  if (codeIsBuilt(buildDigest())) return
+const build = (...flags) => {
   say("building, because the sources changed")
-  const { status } = spawnSync(toolNode(), [inRoot("scripts", "build.mjs"), "--no-types"], {
+  const { status } = spawnSync(toolNode(), [inRoot("scripts", "build.mjs"), ...flags], {
     cwd: root,
     stdio: ["ignore", 2, 2]
   })
   if (status !== 0) throw new SetupError("the build failed")
+}
+
+/** Builds the code (no type declarations) when the sources changed since the last build. Output goes to stderr. */
+export const ensureBuilt = () => {
+  if (!codeIsBuilt(buildDigest())) build("--no-types")
+}
+
+/** Builds code and type declarations when the sources changed since they were built. Output goes to stderr. */
+export const ensureBuiltWithTypes = () => {
+  const digest = buildDigest()
+  if (!codeIsBuilt(digest) || !typesAreBuilt(digest)) build()
 }

@@ -8,7 +8,7 @@ import { chatFlags, runFlags, sessionsFlags } from "./flags.ts"
 export const exec = Command.make("exec", runFlags).pipe(
   Command.withAlias("run"),
   Command.withDescription(
-    "Turn a task into a verified patch, without asking anything. The repository stays as it is: the work happens in a clone, the checks run on base plus patch, and stdout carries the result as JSON.\n\nExit codes: 0 verified or no change needed, 1 the run ended otherwise, 2 refused before anything ran, 3 an answer was needed, 4 a cap was reached, 130 interrupted."
+    "Turn a task into a verified patch, without asking anything. The repository stays as it is: the work happens in a clone, the checks run on base plus patch, and stdout carries the result as JSON.\n\nIt needs a model (--model, or LOOPLANE_MODEL, or config.json), its provider's key in the environment, and a check. Until there is a sandbox, a check runs on this machine, so it needs --unsafe-local-exec too.\n\nExit codes: 0 verified, no change needed, or unverified with --no-check; 1 the run ended otherwise; 2 refused before anything ran; 3 an answer was needed; 4 a cap was reached; 129, 130, 143 interrupted."
   ),
   Command.withShortDescription("Turn a task into a verified patch, headless"),
   Command.withExamples([
@@ -34,14 +34,16 @@ export const exec = Command.make("exec", runFlags).pipe(
   Command.withHandler((input) =>
     Effect.promise(() => import("./handlers/run.ts")).pipe(
       Effect.flatMap(({ runTask }) =>
-        runTask(input, { checksRequired: true, print: true, defaultOutput: "json", command: "exec" })
+        runTask(input, { checksRequired: true, print: true, defaultOutput: "json", command: "looplane exec" })
       )
     )
   )
 )
 
 export const sessions = Command.make("sessions", sessionsFlags).pipe(
-  Command.withDescription("List past runs, newest first, or show the events of one. Reads only."),
+  Command.withDescription(
+    "List past runs, newest first, or show the events of one. Reads only. A run is a directory below the run root, and nothing else: to discard it, remove that directory (--show prints where it is)."
+  ),
   Command.withShortDescription("List and show past runs"),
   Command.withExamples([
     { command: "looplane sessions", description: "The last 20 runs" },
@@ -57,15 +59,21 @@ export const sessions = Command.make("sessions", sessionsFlags).pipe(
 
 export const root = Command.make("looplane", chatFlags).pipe(
   Command.withDescription(
-    "looplane turns a task into a verified patch. It clones the repository, lets a model work in the clone, runs your checks on what it hands over, and leaves a complete record of the run. Your own files are never touched.\n\nA first word that is a command name is the command: put -- before a prompt that starts with one."
+    "looplane turns a task into a verified patch. It clones the repository, lets a model work in the clone, runs your checks on what it hands over, and leaves a complete record of the run. Your own files are never touched.\n\nThe first time: export the provider's key (OPENAI_API_KEY, ANTHROPIC_API_KEY, …) and name a model with --model, LOOPLANE_MODEL or config.json. A model on this machine needs no key.\n\nWithout --check nothing verifies an edit: the run then ends unverified, with exit code 1. exec --help lists the exit codes.\n\nA first word that is a command name is the command: put -- before a prompt that starts with one."
   ),
   Command.withExamples([
-    { command: 'looplane "Why does the test fail?"', description: "Ask about the repository here" },
+    {
+      command: 'looplane "Why does the test fail?" --model anthropic/claude-sonnet-5',
+      description: "Ask about the repository here"
+    },
     {
       command: 'looplane "Fix the failing test." --check "npm test" --unsafe-local-exec',
       description: "Change it, verified"
     },
-    { command: 'looplane -p "Summarize this repository."', description: "Print the answer and nothing else" }
+    {
+      command: 'looplane -p "Summarize this repository." --output text 2>/dev/null',
+      description: "Print the answer without the progress"
+    }
   ]),
   Command.withHandler((input) =>
     Effect.promise(() => import("./handlers/run.ts")).pipe(

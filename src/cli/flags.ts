@@ -1,8 +1,8 @@
 /**
- * Flags as data. What a flag means is decided in `request.ts`; nothing here does anything.
+ * Flags as data. What a flag means is decided in `handlers/`; nothing here does anything.
  */
 import { Argument, type Command, Flag } from "effect/cli"
-import { defaultLimits } from "../domain/Task.ts"
+import { defaultCheckTimeoutSeconds, defaultLimits } from "../domain/Task.ts"
 
 const text = (name: string, description: string, metavar: string) =>
   Flag.String(name).pipe(Flag.withDescription(description), Flag.withMetavar(metavar))
@@ -29,23 +29,27 @@ export const runRoot = optionalText(
 export const runFlags = {
   prompt,
   task: optionalText("task", "The prompt as a flag, for scripts", "TEXT").pipe(Flag.withAlias("t")),
-  directory: text("cd", "The repository to work on, or a directory inside it", "DIR").pipe(
-    Flag.withAlias("C"),
-    Flag.withAlias("repo"),
-    Flag.withDefault(".")
-  ),
+  directory: text(
+    "cd",
+    "The repository to work on, or a directory inside it; checks run in that directory (default: here)",
+    "DIR"
+  ).pipe(Flag.withAlias("C"), Flag.withAlias("repo"), Flag.withDefault(".")),
   check: repeated(
     "check",
-    'A command that must pass on the result; repeat it for more. "auto" takes what the repository seems to use',
+    "A command that must pass on the result; repeat it for more. \"auto\" takes what the repository seems to use. No shell: use sh -c '…' for one",
     "CMD"
   ),
   noCheck: off("no-check", "Accept a patch that nothing has verified"),
   provider: optionalText(
     "provider",
-    "openai-compatible, anthropic, ollama, openrouter, … (default: config)",
+    "openai-compatible (the default), anthropic, ollama, openrouter, … Its key comes from the environment",
     "NAME"
   ),
-  model: optionalText("model", "The model to ask; provider/model works too", "ID").pipe(Flag.withAlias("m")),
+  model: optionalText(
+    "model",
+    "The model to ask; provider/model works too (default: $LOOPLANE_MODEL, or model in config.json)",
+    "ID"
+  ).pipe(Flag.withAlias("m")),
   apiUrl: optionalText("api-url", "The provider's base URL, when it is not the official one", "URL").pipe(
     Flag.withAlias("base-url")
   ),
@@ -60,7 +64,7 @@ export const runFlags = {
   ),
   allowedPath: repeated(
     "allowed-path",
-    "A file, directory or glob that may change; repeat it (default: everything)",
+    "A file, directory or glob that the agent may read and change; repeat it (default: everything)",
     "GLOB"
   ),
   base: optionalText(
@@ -71,25 +75,27 @@ export const runFlags = {
   baseSha: optionalText("base-sha", "The commit to start from (default: HEAD)", "REV"),
   output: Flag.Literals("output", ["text", "json", "jsonl"]).pipe(
     Flag.withDescription(
-      "What stdout carries: an answer, one JSON object, or events line by line and then the result"
+      "What stdout carries: an answer, one JSON object, or events line by line and then the result (default: json for exec; text otherwise, but json for -p in a pipe)"
     ),
     Flag.optional
   ),
   runRoot,
   maxSteps: Flag.Int("max-steps").pipe(
-    Flag.withDescription("Turns of the model at most"),
+    Flag.withDescription(`Turns of the model at most (default: ${defaultLimits.max_steps})`),
     Flag.withDefault(defaultLimits.max_steps)
   ),
   wallTime: Flag.Finite("wall-time").pipe(
-    Flag.withDescription("Active seconds at most; set-up does not count"),
+    Flag.withDescription(
+      `Active seconds at most; set-up does not count (default: ${defaultLimits.wall_time_seconds})`
+    ),
     Flag.withDefault(defaultLimits.wall_time_seconds)
   ),
   maxTotalTokens: Flag.Int("max-total-tokens").pipe(
-    Flag.withDescription("Tokens of the whole run at most"),
+    Flag.withDescription("Tokens of the whole run at most (default: no limit)"),
     Flag.optional
   ),
   checkTimeout: Flag.Finite("check-timeout").pipe(
-    Flag.withDescription("Seconds that one check may take (default: 300)"),
+    Flag.withDescription(`Seconds that one check may take (default: ${defaultCheckTimeoutSeconds})`),
     Flag.optional
   ),
   setup: repeated(
@@ -97,12 +103,16 @@ export const runFlags = {
     "A command that prepares the clone, such as an install; runs once, before everything else",
     "CMD"
   ),
-  deps: text("deps", "Where installed dependencies come from: auto, copy, none, or a directory", "HOW").pipe(
-    Flag.withDefault("auto")
-  ),
+  deps: text(
+    "deps",
+    "Where installed dependencies come from: auto, copy, none, or a directory (default: auto, copied from your checkout when its lock files equal the base's)",
+    "HOW"
+  ).pipe(Flag.withDefault("auto")),
   include: repeated("include", "Ignored files that the checks need, such as .env.test; repeat it", "GLOB"),
   baseline: Flag.Boolean("baseline").pipe(
-    Flag.withDescription("Run each check once on the untouched base as well"),
+    Flag.withDescription(
+      "Run each check once on the untouched base as well; --no-baseline does not (default: yes)"
+    ),
     Flag.withDefault(true)
   ),
   unsafeLocalExec: off(
@@ -110,7 +120,9 @@ export const runFlags = {
     "Let checks and set-up run on this machine without a sandbox: for repositories that you trust"
   ),
   toolCalling: Flag.Boolean("tool-calling").pipe(
-    Flag.withDescription("Whether the model can call tools"),
+    Flag.withDescription(
+      "Accepted for scripts; --no-tool-calling is refused, the loop works through tools only"
+    ),
     Flag.withDefault(true)
   ),
   sandboxChecks: Flag.Boolean("sandbox-checks").pipe(Flag.withHidden, Flag.optional),
@@ -128,16 +140,18 @@ export const runFlags = {
 /** What only the default command has. */
 export const chatFlags = {
   ...runFlags,
-  print: off("print", "Run without asking anything and print the result").pipe(Flag.withAlias("p")),
-  plain: off("plain", "Line by line instead of full screen"),
-  noAltScreen: off("no-alt-screen", "Stay in the terminal's normal buffer")
+  print: off("print", "Ask nothing, also not for a missing prompt; JSON on stdout in a pipe").pipe(
+    Flag.withAlias("p")
+  ),
+  plain: off("plain", "Line by line, as this version always works"),
+  noAltScreen: off("no-alt-screen", "Stay in the terminal's normal buffer, as this version always does")
 } as const
 
 export const sessionsFlags = {
   runRoot,
   limit: Flag.Int("limit").pipe(
     Flag.withAlias("n"),
-    Flag.withDescription("Runs to list at most"),
+    Flag.withDescription("Runs to list at most (default: 20)"),
     Flag.withDefault(20)
   ),
   query: optionalText("query", "Only runs whose task, model or status holds this text", "TEXT").pipe(
@@ -145,7 +159,7 @@ export const sessionsFlags = {
   ),
   show: optionalText("show", "One run's events, by id or the beginning of it", "RUN"),
   output: Flag.Literals("output", ["text", "json"]).pipe(
-    Flag.withDescription("A table for people, or JSON"),
+    Flag.withDescription("A table for people, or JSON (default: text)"),
     Flag.withDefault("text")
   )
 } as const

@@ -1,39 +1,36 @@
 /**
  * The command line's entry: parses, runs, and ends the process with the right code.
  */
-import { NodeCrypto, NodeRuntime, NodeServices } from "@effect/platform-node"
-import { Cause, Effect, Exit, Layer, Logger, Runtime } from "effect"
+import { NodeCrypto, NodeServices } from "@effect/platform-node"
+import { Cause, Console, Effect, Exit, Layer, Logger, Runtime } from "effect"
 import { CliConfig, CliError, CliOutput, Command, GlobalFlag } from "effect/cli"
 import { version } from "../version.ts"
 import { root } from "./commands.ts"
-import { CliExit } from "./exit.ts"
-import { writeErr } from "./io.ts"
+import { endWith, tolerateLostStreams, writeErr } from "./io.ts"
 import { laterCommand } from "./later.ts"
 import { fileLogger, logFile } from "./log.ts"
-
-const oneLine = (text: string): string =>
-  text
-    .replaceAll(/\s*Did you mean this\?\s*/g, "; did you mean ")
-    .replaceAll(/\s+/g, " ")
-    .trim()
+import { runMain } from "./signals.ts"
+import { usageLine } from "./usage.ts"
 
 /** A usage error is one line that says what to do; help is for those who ask for it. */
 const presenter: CliOutput.Presenter = {
-  present: (event) =>
-    event._tag === "InvalidInvocation"
-      ? writeErr(
-          `looplane: ${oneLine(event.errors.map((error) => error.message).join("; "))} (see ${event.commandPath.join(" ")} --help)\n`
-        )
-      : CliOutput.defaultPresenter.present(event)
+  present: (event) => {
+    switch (event._tag) {
+      case "InvalidInvocation":
+        return writeErr(`${usageLine(event.errors, event.commandPath)}\n`)
+      case "Version":
+        // As the launcher's fast path says it.
+        return Console.log(`looplane ${event.version}`)
+      case "Help":
+        return CliOutput.defaultPresenter.present(event)
+    }
+  }
 }
 
 const args = process.argv.slice(2)
 const laterLine = laterCommand(args[0] ?? "")
 
-const program =
-  laterLine === null
-    ? Command.runWith(root, { version })(args)
-    : writeErr(`looplane: ${laterLine}\n`).pipe(Effect.andThen(Effect.fail(new CliExit({ code: 2 }))))
+const program = laterLine === null ? Command.runWith(root, { version })(args) : endWith(2, laterLine)
 
 /** A defect is a bug of ours: one line for the user, the stack for the log file. */
 const reportDefect = (cause: Cause.Cause<unknown>) =>
@@ -48,12 +45,7 @@ const teardown: Runtime.Teardown = (exit, onExit) =>
     ? onExit(2)
     : Runtime.defaultTeardown(exit, onExit)
 
-// The first Ctrl-C lets finalizers end the run properly; the second one is for people who will not wait.
-let signals = 0
-process.on("SIGINT", () => {
-  signals += 1
-  if (signals > 1) process.exit(130)
-})
+tolerateLostStreams()
 
 program.pipe(
   Effect.tapCause((cause) => (Cause.hasDies(cause) ? reportDefect(cause) : Effect.void)),
@@ -66,5 +58,5 @@ program.pipe(
       Logger.layer([fileLogger(process.env)])
     )
   ),
-  NodeRuntime.runMain({ teardown, disableErrorReporting: true })
+  runMain({ teardown, disableErrorReporting: true })
 )

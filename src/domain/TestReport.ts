@@ -7,8 +7,12 @@ const ansi = /\u001b\[[0-9;?]*[ -/]*[@-~]/g
 interface Runner {
   /** Whether a command starts this runner and no other. */
   readonly starts: (argv: ReadonlyArray<string>) => boolean
+  /** An argument with which the runner may print no report, or another one than we read. */
+  readonly otherwise: RegExp
   /** One number for each report in the output. */
   readonly reports: (lines: ReadonlyArray<string>) => ReadonlyArray<number>
+  /** What the reports count that was no test. */
+  readonly hollow?: (lines: ReadonlyArray<string>) => number
 }
 
 const baseName = (word: string): string => word.slice(word.lastIndexOf("/") + 1)
@@ -27,24 +31,29 @@ const sumOf = (text: string, words: RegExp): number =>
 /** A file without tests is itself reported as a passing test, under its own path. */
 const fileAsTest = /^(?:✔ |ok \d+ - )\S+\.[cm]?[jt]sx?(?: \([\d.]+ms\))?$/
 
+const nodeCount = (line: string): readonly [word: string, count: number] | null => {
+  const match = /^(?:# |ℹ )(tests|skipped|todo) (\d+)$/.exec(line)
+  return match === null ? null : [match[1] ?? "", Number(match[2])]
+}
+
 const node: Runner = {
   starts: (argv) => baseName(argv[0] ?? "") === "node" && argv.includes("--test"),
+  otherwise: /^--test-reporter(?!=(?:spec|tap)$)|^--watch/,
   reports: (lines) => {
-    const counts = (word: string) =>
-      lines.flatMap((line) => {
-        const match = new RegExp(`^(?:# |ℹ )${word} (\\d+)$`).exec(line)
-        return match === null ? [] : [Number(match[1])]
-      })
-    const tests = counts("tests")
-    if (tests.length === 0) return []
-    const not = [...counts("skipped"), ...counts("todo")].reduce((a, b) => a + b, 0)
-    const files = lines.filter((line) => fileAsTest.test(line)).length
-    return [Math.max(0, tests.reduce((a, b) => a + b, 0) - not - files)]
-  }
+    const reports: Array<number> = []
+    for (const line of lines) {
+      const [word, count] = nodeCount(line) ?? ["", 0]
+      if (word === "tests") reports.push(count)
+      else if (word !== "" && reports.length > 0) reports.push(Math.max(0, (reports.pop() ?? 0) - count))
+    }
+    return reports
+  },
+  hollow: (lines) => lines.filter((line) => fileAsTest.test(line)).length
 }
 
 const vitest: Runner = {
   starts: runs("vitest"),
+  otherwise: /^--(?:reporter|outputFile|silent)|^(?:bench|list|init)$/,
   reports: (lines) =>
     lines.flatMap((line) => {
       if (line.trim().startsWith("No test files found")) return [0]
@@ -55,6 +64,7 @@ const vitest: Runner = {
 
 const jest: Runner = {
   starts: runs("jest"),
+  otherwise: /^--(?:reporters|json|silent|listTests|showConfig)/,
   reports: (lines) =>
     lines.flatMap((line) => {
       if (line.startsWith("No tests found")) return [0]
@@ -68,6 +78,7 @@ const pytestSummary =
 
 const pytest: Runner = {
   starts: (argv) => runs("pytest")(argv) || (argv[1] === "-m" && argv[2] === "pytest"),
+  otherwise: /^-q|^--(?:quiet|no-summary|co$|collect-only)/,
   reports: (lines) => {
     const summaries = lines.flatMap((line) => {
       if (/^(?:=+ )?no tests ran\b/.test(line)) return [0]
@@ -86,15 +97,30 @@ const linesOf = (output: string): ReadonlyArray<string> =>
     .split(/\r?\n/)
     .map((line) => line.trimEnd())
 
+const namedBy = (argv: ReadonlyArray<string>): ReadonlyArray<Runner> =>
+  runners.filter((runner) => runner.starts(argv))
+
 /**
- * The tests that ran, over every report in the output; skipped ones did not. Null when no known runner reported. A
- * command that names its runner is read as that runner's output only.
+ * The tests that ran; skipped ones did not. Null when no known runner reported. A command that names its runner has one
+ * report of that runner: where the output holds several, something else printed the others, and the lowest counts. Any
+ * other command may start several runners, whose reports are summed.
  */
 export const testsRun = (output: string, argv: ReadonlyArray<string>): number | null => {
   const lines = linesOf(output)
-  const named = runners.filter((runner) => runner.starts(argv))
-  const reports = (named.length > 0 ? named : runners).flatMap((runner) => runner.reports(lines))
-  return reports.length === 0 ? null : reports.reduce((a, b) => a + b, 0)
+  const named = namedBy(argv)
+  const counts = (named.length > 0 ? named : runners).flatMap((runner) => {
+    const reports = runner.reports(lines)
+    if (reports.length === 0) return []
+    const tests = named.length > 0 ? Math.min(...reports) : reports.reduce((a, b) => a + b, 0)
+    return [Math.max(0, tests - (runner.hollow?.(lines) ?? 0))]
+  })
+  return counts.length === 0 ? null : counts.reduce((a, b) => a + b, 0)
+}
+
+/** Whether a command must end with a report that we can read: without one, its runner did not come to its end. */
+export const mustReport = (argv: ReadonlyArray<string>): boolean => {
+  const named = namedBy(argv)
+  return named.length > 0 && !named.some((runner) => argv.some((word) => runner.otherwise.test(word)))
 }
 
 /** Whether a runner says that it found nothing to run, which some call a failure. */

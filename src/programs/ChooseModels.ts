@@ -7,6 +7,7 @@ import {
   isProviderName,
   laterProviders,
   providerNames,
+  providers,
   type ProviderName
 } from "../domain/model/Providers.ts"
 import type { ModelSpec } from "../services/Model.ts"
@@ -39,6 +40,19 @@ const split = (spec: string): { readonly provider: string | null; readonly model
     : { provider: null, model: spec }
 }
 
+const defaultProvider: ProviderName = "openai-compatible"
+
+/**
+ * A model as the user names it. Beside an explicit provider the text is that provider's own id, unless it starts with the
+ * provider's name; a prefix that names another provider is refused where ids have no slash.
+ */
+const namedModel = Effect.fnUntraced(function* (spec: string, explicit: string | null) {
+  const parts = split(spec)
+  if (explicit === null || parts.provider === null || parts.provider === explicit) return parts
+  if (!isProviderName(explicit) || providers[explicit].slashed_ids) return { provider: explicit, model: spec }
+  return yield* refuse(`--provider ${explicit} and --model ${spec} name two providers: keep one`)
+})
+
 /** The models in the order in which they are tried. */
 export const chooseModels = Effect.fn("ChooseModels.chooseModels")(function* (
   request: ModelRequestSpec
@@ -46,23 +60,14 @@ export const chooseModels = Effect.fn("ChooseModels.chooseModels")(function* (
   const settings = yield* Settings
   const config = yield* settings.config.pipe(Effect.mapError((error) => refuse(error.message)))
   const specified = request.model ?? settings.model
-  const named = specified === null ? null : split(specified)
-  const askedProvider = request.provider ?? settings.provider
-  if (
-    named !== null &&
-    named.provider !== null &&
-    request.provider !== null &&
-    named.provider !== request.provider
-  ) {
-    return yield* refuse(
-      `--provider ${request.provider} and --model ${specified} name two providers: keep one`
-    )
-  }
-  const providerName = named?.provider ?? askedProvider ?? config.provider ?? "openai-compatible"
-  const provider = yield* providerOf(providerName)
+  const explicit = request.provider ?? settings.provider
+  const named = specified === null ? null : yield* namedModel(specified, explicit)
+  const configured = config.model === undefined ? null : yield* namedModel(config.model, config.provider ?? null)
+  const configuredProvider = configured?.provider ?? config.provider ?? defaultProvider
+  const provider = yield* providerOf(explicit ?? named?.provider ?? configuredProvider)
   // A configured model or URL belongs to the configured provider: it is never sent to another one.
-  const sameAsConfig = config.provider === undefined || config.provider === provider
-  const model = named?.model ?? (sameAsConfig ? config.model : undefined)
+  const sameAsConfig = configuredProvider === provider
+  const model = named?.model ?? (sameAsConfig ? configured?.model : undefined)
   if (model === undefined || model.trim() === "") {
     return yield* refuse(
       `no model is set for ${provider}: give --model, set LOOPLANE_MODEL, or put "model" into ${settings.config_path}`

@@ -1,7 +1,7 @@
 /**
  * The loop of turns. Each turn's outcome is a value; what a turn contains, not what the provider claims, decides.
  */
-import { Effect, Ref } from "effect"
+import { type Duration, Effect, Ref } from "effect"
 import type { ModelTurn } from "../domain/Conversation.ts"
 import type { TreeId } from "../domain/Ids.ts"
 import type { CheckOutcome } from "../domain/Result.ts"
@@ -21,6 +21,8 @@ import { verify } from "./Verify.ts"
 const stallSteps = 4
 /** The last words of a run that used up its steps take at most this long. */
 const windDownTimeout = "60 seconds"
+/** A check that the run's time cuts off takes at most this long to end, and to say so. */
+const checkGrace = "5 seconds"
 /** Of a failed check's output, as the model gets it back, in characters. */
 const maxReport = 12_000
 
@@ -43,23 +45,33 @@ const wallTime = (task: Task): Ending =>
     `${task.limits.wall_time_seconds} seconds of active time are used up (--wall-time)`
   )
 
-/** Interrupts an effect when the run's active time is used up, however often the clock was paused meanwhile. */
+/**
+ * Interrupts an effect when the run's active time and a grace are used up, however often the clock was paused
+ * meanwhile. One that would only begin then does not.
+ */
 const withinWallTime = <A, E, R>(
   looping: Looping,
-  effect: Effect.Effect<A, E, R>
+  effect: Effect.Effect<A, E, R>,
+  grace: Duration.Input = 0
 ): Effect.Effect<A | Ending, E, R> => {
+  const expired = Effect.map(looping.stopwatch.remaining_ms, (remaining) => remaining <= 0)
   const expire: Effect.Effect<Ending> = Effect.gen(function* () {
-    const remaining = yield* looping.stopwatch.remaining_ms
-    if (remaining <= 0) return wallTime(looping.task)
-    yield* Effect.sleep(remaining)
+    if (yield* expired) return yield* Effect.as(Effect.sleep(grace), wallTime(looping.task))
+    yield* Effect.sleep(yield* looping.stopwatch.remaining_ms)
     return yield* expire
   })
-  return Effect.raceFirst(effect, expire)
+  return Effect.flatMap(expired, (late) =>
+    late ? Effect.succeed(wallTime(looping.task)) : Effect.raceFirst(effect, expire)
+  )
 }
 
 /** Steps are used up: one last turn without tools, for a summary. It cannot rescue the run. */
 const windDown = Effect.fnUntraced(function* (looping: Looping, step: number) {
   const { journal, task } = looping
+  const exceeded = ending("max_steps_exceeded", `${task.limits.max_steps} steps are used up (--max-steps)`)
+  const { max_total_tokens } = task.limits
+  if (max_total_tokens !== null && totalTokens((yield* journal.state).usage) >= max_total_tokens)
+    return exceeded
   yield* journal.append({ event_type: "loop.wind_down_started", data: { step } })
   yield* inject(journal, nudges.windDown)
   yield* ask(looping, step, "wind_down", []).pipe(
@@ -75,7 +87,7 @@ const windDown = Effect.fnUntraced(function* (looping: Looping, step: number) {
       journal.append({ event_type: "loop.wind_down_failed", data: { message: error.message } })
     )
   )
-  return ending("max_steps_exceeded", `${task.limits.max_steps} steps are used up (--max-steps)`)
+  return exceeded
 })
 
 const report = (outcome: CheckOutcome): string => {
@@ -104,9 +116,15 @@ const settle = Effect.fnUntraced(function* (looping: Looping, last: Failure | nu
       task.verification.mode === "waived" ? null : "no check was declared (--check)"
     )
   }
-  const verdict = yield* verify({ journal, task, workspace, stopwatch: looping.stopwatch }, tree)
+  const { stopwatch } = looping
+  const verdict = yield* verify({ journal, task, workspace, stopwatch }, tree)
+  if (verdict._tag !== "Verified" && (yield* stopwatch.remaining_ms) <= 0) return wallTime(task)
   switch (verdict._tag) {
     case "Verified":
+      if (last?.tree === tree) {
+        const note = `${last.failing} failed before on exactly these files: not every run of it comes out the same`
+        yield* journal.append({ event_type: "run.noted", data: { note } })
+      }
       yield* Ref.set(looping.verified, tree)
       return ending("verified")
     case "CouldNotVerify":
@@ -157,7 +175,7 @@ export const loop = Effect.fn("Loop.loop")(function* (looping: Looping) {
 
     if (turn.tool_calls.length > 0) {
       emptyAnswers = 0
-      const outcome = yield* withinWallTime(looping, answerCalls(calling, turn.tool_calls))
+      const outcome = yield* withinWallTime(looping, answerCalls(calling, turn.tool_calls), checkGrace)
       if ("reason" in outcome) return outcome
       if (outcome._tag === "Ended") return outcome.ending
       readOnlySteps = outcome.acted ? 0 : readOnlySteps + 1
@@ -186,7 +204,7 @@ export const loop = Effect.fn("Loop.loop")(function* (looping: Looping) {
       yield* inject(journal, nudges.emptyAnswer)
       continue
     }
-    const settled: Ending | Failure = yield* withinWallTime(looping, settle(looping, failure))
+    const settled: Ending | Failure = yield* withinWallTime(looping, settle(looping, failure), checkGrace)
     if (isEnding(settled)) return settled
     failure = settled
   }

@@ -90,18 +90,20 @@ const verificationOf = Effect.fnUntraced(function* (request: TaskRequest, source
   return yield* refuse(`no check was declared: ${advice}, or give --no-check for an unverified patch`)
 })
 
-const dependenciesOf = (deps: string, path: Path.Path): Effect.Effect<Dependencies, Refusal> => {
-  switch (deps) {
-    case "auto":
-    case "copy":
-    case "none":
-      return Effect.succeed({ mode: deps })
-    default:
-      return deps === ""
-        ? Effect.fail(refuse("--deps needs auto, copy, none or a directory"))
-        : Effect.succeed({ mode: "path", path: path.resolve(deps) })
+const dependenciesOf: (
+  deps: string
+) => Effect.Effect<Dependencies, Refusal, FileSystem.FileSystem | Path.Path> = Effect.fnUntraced(
+  function* (deps) {
+    if (deps === "auto" || deps === "copy" || deps === "none") return { mode: deps }
+    const path = yield* Path.Path
+    const fs = yield* FileSystem.FileSystem
+    const directory = path.resolve(deps)
+    const info = yield* Effect.option(fs.stat(directory))
+    if (deps === "" || info._tag === "None" || info.value.type !== "Directory")
+      return yield* refuse(`--deps ${JSON.stringify(deps)}: give auto, copy, none or a directory`)
+    return { mode: "path", path: directory }
   }
-}
+)
 
 /** Whether `inner` is `outer` or lies below it. */
 const within = (path: Path.Path, outer: string, inner: string): boolean => {
@@ -150,6 +152,8 @@ export const prepareTask = Effect.fn("Prepare.prepareTask")(function* (
   const git = yield* Git
   const path = yield* Path.Path
   if (request.instruction.trim() === "") return yield* refuse("the prompt is empty: say what should be done")
+  if (request.instruction.includes("\0"))
+    return yield* refuse("the prompt holds a NUL character: give it as text")
   const gitRefusal = Effect.mapError((error: { readonly message: string }) => refuse(error.message))
   const source = yield* git.source(request.directory).pipe(gitRefusal)
   if (within(path, source.root, yield* realPath(request.run_root))) {
@@ -191,7 +195,7 @@ export const prepareTask = Effect.fn("Prepare.prepareTask")(function* (
       wall_time_seconds: request.wall_time_seconds,
       max_total_tokens: request.max_total_tokens
     },
-    dependencies: yield* dependenciesOf(request.deps, path),
+    dependencies: yield* dependenciesOf(request.deps),
     setup,
     include: request.include,
     baseline: request.baseline

@@ -4,6 +4,7 @@
  */
 import { Cause, Effect, Exit, Fiber, Ref } from "effect"
 import type { RunId, TreeId } from "../domain/Ids.ts"
+import { refuse } from "../domain/Refusal.ts"
 import type { Round } from "../domain/Repetition.ts"
 import type { RunResult } from "../domain/Result.ts"
 import { promptVersion, systemPrompt, taskMessage } from "../domain/SystemPrompt.ts"
@@ -147,15 +148,12 @@ const recordInterruption = (journal: Journal) =>
       Effect.ignore
     )
 
-/**
- * Runs a task to its end. Fails only when the store does; everything else is a result. Interrupting it leaves a run
- * without a terminal event, whose bundle says so.
- */
-export const run = Effect.fn("Run.run")(function* (task: Task, options: { readonly run_id: RunId }) {
+/** The run's bundle, with its first event. A place that cannot keep one is a refusal: nothing has happened yet. */
+const openJournal = Effect.fnUntraced(function* (task: Task, run_id: RunId) {
   const store = yield* RunStore
   const { candidates } = yield* Models
-  const journal = yield* store.create({
-    run_id: options.run_id,
+  const creating = store.create({
+    run_id,
     request: {
       schema_version: 1,
       task,
@@ -170,11 +168,29 @@ export const run = Effect.fn("Run.run")(function* (task: Task, options: { readon
       base_sha: task.base.commit
     }
   })
-  const stopwatch = yield* makeStopwatch(task.limits.wall_time_seconds * 1000)
-  const opened = yield* Ref.make<OpenWorkspace | null>(null)
-  const verified = yield* Ref.make<TreeId | null>(null)
+  return yield* Effect.mapError(creating, ({ message }) =>
+    refuse(`no run can be kept there: ${message}; choose another place with --run-root`)
+  )
+})
+
+/**
+ * Runs a task to its end. Fails only with a `Refusal` before anything ran and when the store does; everything else is a
+ * result. `announce` hears of it in the region that ended the run, so that no interruption comes between the two.
+ * Interrupting the run before leaves it without a terminal event, and its bundle says so.
+ */
+export const run = Effect.fn("Run.run")(function* <E = never>(
+  task: Task,
+  options: {
+    readonly run_id: RunId
+    readonly announce?: (finished: FinishedRun) => Effect.Effect<void, E>
+  }
+) {
   return yield* Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
+      const journal = yield* restore(openJournal(task, options.run_id))
+      const stopwatch = yield* makeStopwatch(task.limits.wall_time_seconds * 1000)
+      const opened = yield* Ref.make<OpenWorkspace | null>(null)
+      const verified = yield* Ref.make<TreeId | null>(null)
       const exit = yield* restore(
         Effect.scoped(story(journal, task, stopwatch, opened, verified)).pipe(
           Effect.catchTags({
@@ -198,8 +214,10 @@ export const run = Effect.fn("Run.run")(function* (task: Task, options: { readon
         ending: Exit.isSuccess(exit)
           ? exit.value
           : ending("error", "looplane itself failed; the log file of the run has the details")
-      })
-      return { result, directory: journal.directory } satisfies FinishedRun
+      }).pipe(Effect.onInterrupt(() => recordInterruption(journal)))
+      const finished: FinishedRun = { result, directory: journal.directory }
+      if (options.announce !== undefined) yield* options.announce(finished)
+      return finished
     })
   )
 }, Effect.scoped)

@@ -113,6 +113,8 @@ export const preflight = Effect.fn("Verify.preflight")(function* (verifying: Ver
   const base = verifying.workspace.prepared.tree
   for (const check of checksOf(verifying.task)) {
     const outcome = yield* runCheck(verifying, check, base, "preflight")
+    // Cut off by the run's time, it says nothing about the check.
+    if ((yield* verifying.stopwatch.remaining_ms) <= 0) return null
     if (outcome.verdict === "could_not_verify" && outcome.tests !== 0) {
       return `check ${JSON.stringify(check.name)} cannot run here: ${outcome.reason ?? "unknown reason"}`
     }

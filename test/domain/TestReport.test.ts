@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { foundNoTests, testsRun } from "../../src/domain/TestReport.ts"
+import { foundNoTests, mustReport, testsRun } from "../../src/domain/TestReport.ts"
 
 const node = (tests: number, skipped = 0, todo = 0, mark = "ℹ") =>
   [
@@ -31,6 +31,16 @@ const table: ReadonlyArray<
     0
   ],
   ["node, tap, a file without tests", "ok 1 - test/a.test.mjs\n# tests 1", ["node", "--test"], 0],
+  ["node, a count that a test printed", `ℹ tests 5\n# skipped 0\n${node(0)}`, ["node", "--test"], 0],
+  ["node, a count printed at exit", `${node(0)}\nℹ tests 5`, ["node", "--test"], 0],
+  [
+    "node, a count printed by a file without tests",
+    "ℹ tests 5\n✔ a.test.mjs (1.5ms)\nℹ tests 1\nℹ skipped 0",
+    ["node", "--test"],
+    0
+  ],
+  ["pytest, a count that a test printed", "3 passed in 0.10s\nno tests ran in 0.01s", ["pytest"], 0],
+  ["vitest, a count that a test printed", "      Tests  3 passed (3)\n      Tests  no tests", ["vitest"], 0],
   ["several runs", `${node(2)}\n${node(3)}`, ["npm", "test", "--workspaces"], 5],
   ["vitest", " Test Files  1 passed (1)\n      Tests  3 passed (3)\n", ["npx", "vitest", "run"], 3],
   [
@@ -79,5 +89,28 @@ it("tells a runner that found nothing from one that failed", () => {
     " Test Files  1 failed (1)\n      Tests  no tests"
   ]) {
     assert.isFalse(foundNoTests(output), output)
+  }
+})
+
+it("knows the commands that must end with a count", () => {
+  for (const command of [
+    "node --test",
+    "node --test-isolation=none --test a.js",
+    "npx vitest run",
+    "jest",
+    "pytest -x"
+  ]) {
+    assert.isTrue(mustReport(command.split(" ")), command)
+  }
+  for (const command of [
+    "npm test",
+    "node a.js",
+    "node --test --test-reporter=dot",
+    "vitest run --reporter=json",
+    "npx jest --json",
+    "pytest -qq",
+    "make check"
+  ]) {
+    assert.isFalse(mustReport(command.split(" ")), command)
   }
 })

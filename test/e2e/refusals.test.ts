@@ -113,7 +113,7 @@ describe("bad input is one line, exit 2, and nothing is created", () => {
     ],
     [
       "two providers",
-      ["exec", "Fix.", ...checkArgs, "--provider", "ollama", "--model", "anthropic/x"],
+      ["exec", "Fix.", ...checkArgs, "--provider", "anthropic", "--model", "ollama/x"],
       /two providers/
     ],
     ["unknown output", ["exec", "Fix.", ...checkArgs, ...model, "--output", "xml"], /output/],

@@ -125,6 +125,30 @@ describe("models", () => {
     })
   )
 
+  it.effect("take an id with a slash as it is where ids have one, and refuse it where they have none", () =>
+    Effect.gen(function* () {
+      const spec = { provider: "openrouter", model: "anthropic/claude-x" }
+      assert.deepStrictEqual(shape(yield* choose(spec)), [["openrouter", "anthropic/claude-x", null]])
+      assert.deepStrictEqual(shape(yield* choose({ ...spec, model: "openrouter/anthropic/claude-x" })), [
+        ["openrouter", "anthropic/claude-x", null]
+      ])
+      const two = yield* Effect.flip(choose({ provider: "anthropic", model: "ollama/x" }))
+      assert.match(two.message, /two providers/)
+    })
+  )
+
+  it.effect("read a prefix in the configuration as they do on the command line", () =>
+    Effect.gen(function* () {
+      const config = Effect.succeed({ model: "anthropic/c", api_url: "https://c" })
+      assert.deepStrictEqual(shape(yield* choose({}, { config })), [["anthropic", "c", "https://c"]])
+      const urlOnly = Effect.succeed({ api_url: "https://c" })
+      assert.deepStrictEqual(shape(yield* choose({ model: "deepseek/m" }, { config: urlOnly })), [["deepseek", "m", null]])
+      assert.deepStrictEqual(shape(yield* choose({ model: "m" }, { config: urlOnly })), [
+        ["openai-compatible", "m", "https://c"]
+      ])
+    })
+  )
+
   it.effect("never send one provider's URL or model to another", () =>
     Effect.gen(function* () {
       const config = Effect.succeed({ provider: "anthropic", model: "c", api_url: "https://c" })

@@ -17,7 +17,7 @@ import { Observer } from "../../services/Observer.ts"
 import { Settings } from "../../services/Settings.ts"
 import type { RunInput } from "../flags.ts"
 import { CliExit } from "../exit.ts"
-import { writeErr, writeOut } from "../io.ts"
+import { endWith, writeErr, writeOut } from "../io.ts"
 import { laterFlag } from "../later.ts"
 import { readPrompt } from "../prompt.ts"
 import { progressLine } from "../render/progress.ts"
@@ -102,7 +102,8 @@ const newRunId = Effect.gen(function* () {
 const observerOf = (output: Output) => ({
   entry: (entry: JournalEntry) =>
     output === "jsonl"
-      ? writeOut(`${JSON.stringify(toLine(entry))}\n`)
+      ? // A run does not end because its events cannot be shown; its result says so.
+        Effect.ignore(writeOut(`${JSON.stringify(toLine(entry))}\n`))
       : Effect.suspend(() => {
           const line = progressLine(entry.event)
           return line === null ? Effect.void : writeErr(`${line}\n`)
@@ -121,13 +122,10 @@ const present = (finished: FinishedRun, output: Output) => {
   }
 }
 
-const refused = (message: string) =>
-  writeErr(`looplane: ${message}\n`).pipe(Effect.andThen(Effect.fail(new CliExit({ code: 2 }))))
-
 /** Runs the task that the flags describe, and ends the process with the run's exit code. */
 export const runTask = Effect.fn("cli.runTask")(function* (input: RunInput, mode: RunMode) {
   const later = laterFlag({ ...input, sandboxChecks: Option.getOrUndefined(input.sandboxChecks) })
-  if (later !== null) return yield* refused(later)
+  if (later !== null) return yield* endWith(2, later)
   const output = outputOf(input, mode)
   const prepared = yield* Effect.gen(function* () {
     const instruction = yield* readPrompt(input.prompt, Option.getOrNull(input.task), mode)
@@ -135,12 +133,21 @@ export const runTask = Effect.fn("cli.runTask")(function* (input: RunInput, mode
   }).pipe(
     Effect.provide(layerRead),
     Effect.catchTags({
-      Refusal: (error) => refused(error.message),
-      SettingsError: (error) => refused(error.message)
+      Refusal: (error) => endWith(2, error.message),
+      SettingsError: (error) => endWith(2, error.message)
     })
   )
+  const waived = prepared.task.verification.mode === "waived"
+  const codeOf = ({ result }: FinishedRun) => exitCodeOf(result.terminal_reason, waived)
   const finished = yield* run(prepared.task, {
-    run_id: yield* newRunId
+    run_id: yield* newRunId,
+    // From here on a signal changes neither what is said of the run nor the exit code.
+    announce: (ended) =>
+      Effect.tap(present(ended, output), () =>
+        Effect.sync(() => {
+          process.exitCode = codeOf(ended)
+        })
+      )
   }).pipe(
     Effect.provideService(Observer, observerOf(output)),
     Effect.provide(
@@ -148,11 +155,11 @@ export const runTask = Effect.fn("cli.runTask")(function* (input: RunInput, mode
         Layer.provideMerge(Layer.succeed(Models, Models.of({ candidates: prepared.candidates })))
       )
     ),
-    Effect.catchTag("StoreError", (error) =>
-      writeErr(`looplane: ${error.message}\n`).pipe(Effect.andThen(Effect.fail(new CliExit({ code: 1 }))))
-    )
+    Effect.catchTags({
+      Refusal: (error) => endWith(2, error.message),
+      StoreError: (error) => endWith(1, error.message)
+    })
   )
-  yield* present(finished, output)
-  const code = exitCodeOf(finished.result.terminal_reason, prepared.task.verification.mode === "waived")
+  const code = codeOf(finished)
   if (code !== 0) return yield* new CliExit({ code })
 })

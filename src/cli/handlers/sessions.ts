@@ -6,9 +6,8 @@ import { layerRead, layerStore } from "../../layers/Live.ts"
 import { RunStore, type RunDetails, type RunSummary } from "../../services/RunStore.ts"
 import { Settings } from "../../services/Settings.ts"
 import { totalTokens } from "../../domain/Usage.ts"
-import { CliExit } from "../exit.ts"
 import type { SessionsInput } from "../flags.ts"
-import { writeErr, writeOut } from "../io.ts"
+import { endWith, writeErr, writeOut } from "../io.ts"
 import { listText, showText } from "../render/sessions.ts"
 
 const summaryJson = (run: RunSummary) => ({
@@ -35,6 +34,7 @@ export const showSessions = Effect.fn("cli.showSessions")(
   function* (input: SessionsInput) {
     const path = yield* Path.Path
     const settings = yield* Settings
+    if (input.limit < 1) return yield* endWith(2, "--limit must be greater than 0")
     const runRoot = path.resolve(Option.getOrElse(input.runRoot, () => settings.run_root))
     yield* Effect.gen(function* () {
       const store = yield* RunStore
@@ -52,9 +52,7 @@ export const showSessions = Effect.fn("cli.showSessions")(
   },
   Effect.provide(layerRead),
   Effect.catchTags({
-    StoreError: (error) =>
-      writeErr(`looplane: ${error.message}\n`).pipe(Effect.andThen(Effect.fail(new CliExit({ code: 2 })))),
-    SettingsError: (error) =>
-      writeErr(`looplane: ${error.message}\n`).pipe(Effect.andThen(Effect.fail(new CliExit({ code: 2 }))))
+    StoreError: (error) => endWith(2, error.message),
+    SettingsError: (error) => endWith(2, error.message)
   })
 )

@@ -3,6 +3,7 @@
  */
 import { artifactNames, type RunResult } from "../../domain/Result.ts"
 import type { FinishedRun } from "../../programs/Run.ts"
+import { printable } from "./clip.ts"
 
 /** The result with absolute artifact paths: on disk they are relative, so that a bundle can be moved. */
 export const absolute = (run: FinishedRun): RunResult => ({
@@ -19,7 +20,7 @@ export const resultText = (run: FinishedRun): string => {
     (outcome) =>
       `  ${outcome.verdict.padEnd(16)} ${outcome.name}: ${outcome.argv.join(" ")}${outcome.reason === null ? "" : ` (${outcome.reason})`}`
   )
-  return [
+  const lines = [
     ...(result.summary === "" ? [] : [result.summary, ""]),
     `${result.status}: ${result.terminal_reason}${result.error === null ? "" : ` (${result.error})`}`,
     ...checks,
@@ -29,5 +30,6 @@ export const resultText = (run: FinishedRun): string => {
     ...result.notes.map((note) => `note:    ${note}`),
     `run:     ${result.run_id}`,
     ""
-  ].join("\n")
+  ]
+  return printable(lines.join("\n"))
 }

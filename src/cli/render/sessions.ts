@@ -4,7 +4,7 @@
 import type { RunDetails, RunSummary } from "../../services/RunStore.ts"
 import { record } from "../../domain/Json.ts"
 import { totalTokens } from "../../domain/Usage.ts"
-import { clip } from "./clip.ts"
+import { clip, printable } from "./clip.ts"
 
 const stateOf = (run: RunSummary): string => {
   if (run.result !== null) return run.result.terminal_reason
@@ -64,23 +64,22 @@ const detailOf = (data: unknown): string => {
 }
 
 /** A run's facts, then `sequence  time  event  detail`. */
-export const showText = (run: RunDetails): string =>
-  [
-    `run:     ${run.run_id}`,
-    `status:  ${stateOf(run)}`,
-    ...(run.manifest === null ? [] : [`model:   ${run.manifest.provider}/${run.manifest.model}`]),
-    ...(run.request === null
-      ? []
-      : [`task:    ${clip(run.request.task.instruction, 100)}`, `repo:    ${run.request.task.repository}`]),
-    ...(run.result === null || run.result.summary === ""
-      ? []
-      : [`summary: ${clip(run.result.summary, 400)}`]),
-    ...(run.missing.length === 0 ? [] : [`lacks:   ${run.missing.join(", ")}`]),
-    ...(run.unknown === 0 ? [] : [`${run.unknown} events are of types that this version does not know`]),
-    `where:   ${run.directory}`,
-    "",
-    ...run.entries.map(({ created_at, event, sequence }) =>
-      `${String(sequence).padStart(4)}  ${created_at}  ${event.event_type.padEnd(24)} ${detailOf(event.data)}`.trimEnd()
-    ),
-    ""
-  ].join("\n")
+export const showText = (run: RunDetails): string => printable(showLines(run).join("\n"))
+
+const showLines = (run: RunDetails): ReadonlyArray<string> => [
+  `run:     ${run.run_id}`,
+  `status:  ${stateOf(run)}`,
+  ...(run.manifest === null ? [] : [`model:   ${run.manifest.provider}/${run.manifest.model}`]),
+  ...(run.request === null
+    ? []
+    : [`task:    ${clip(run.request.task.instruction, 100)}`, `repo:    ${run.request.task.repository}`]),
+  ...(run.result === null || run.result.summary === "" ? [] : [`summary: ${clip(run.result.summary, 400)}`]),
+  ...(run.missing.length === 0 ? [] : [`lacks:   ${run.missing.join(", ")}`]),
+  ...(run.unknown === 0 ? [] : [`${run.unknown} events are of types that this version does not know`]),
+  `where:   ${run.directory}`,
+  "",
+  ...run.entries.map(({ created_at, event, sequence }) =>
+    `${String(sequence).padStart(4)}  ${created_at}  ${event.event_type.padEnd(24)} ${detailOf(event.data)}`.trimEnd()
+  ),
+  ""
+]

@@ -183,6 +183,12 @@ export const classify = (failure: Failure, asked: Asked): ModelError => {
     resets_at: kind === "quota_exhausted" && hint !== null ? isoDate(asked.nowMs + hint.delay_ms) : null,
     provider_code: said.code === null ? null : oneLine(redact(said.code, asked.secret), 100),
     request_id:
-      firstText(headers["x-request-id"], headers["request-id"], headers["cf-ray"], said.requestId) || null
+      oneLine(
+        redact(
+          firstText(headers["x-request-id"], headers["request-id"], headers["cf-ray"], said.requestId),
+          asked.secret
+        ),
+        100
+      ) || null
   })
 }

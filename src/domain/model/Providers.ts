@@ -17,6 +17,8 @@ export interface Provider {
   readonly max_tokens: number | null
   /** Put before the first user message, for models that read it there. */
   readonly first_user_prefix: string
+  /** Whether its model ids may hold a slash, as those of gateways do: `anthropic/…` is then an id, not a provider. */
+  readonly slashed_ids: boolean
   /** Whether a turn that called tools must come back with the reasoning that led to the calls. */
   readonly replay_reasoning: boolean
 }
@@ -29,6 +31,7 @@ const chat = (base_url: string, key_env: string, rest: Partial<Provider> = {}): 
   extra_body: {},
   max_tokens: null,
   first_user_prefix: "",
+  slashed_ids: true,
   replay_reasoning: false,
   ...rest
 })
@@ -45,6 +48,7 @@ export const providers = {
   anthropic: chat(officialAnthropicUrl, "ANTHROPIC_API_KEY", {
     protocol: "anthropic",
     url_env: "ANTHROPIC_BASE_URL",
+    slashed_ids: false,
     max_tokens: anthropicMaxTokens
   }),
   // Small local models lose a tool loop in their own thoughts: they are asked not to think, in both ways they know.
@@ -56,11 +60,11 @@ export const providers = {
   }),
   openrouter: chat("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
   // DeepSeek and Moonshot refuse a history whose tool calls come without the reasoning before them.
-  deepseek: chat("https://api.deepseek.com", "DEEPSEEK_API_KEY", { replay_reasoning: true }),
+  deepseek: chat("https://api.deepseek.com", "DEEPSEEK_API_KEY", { replay_reasoning: true, slashed_ids: false }),
   groq: chat("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
-  moonshotai: chat("https://api.moonshot.ai/v1", "MOONSHOT_API_KEY", { replay_reasoning: true }),
-  zai: chat("https://api.z.ai/api/coding/paas/v4", "ZAI_API_KEY"),
-  xai: chat("https://api.x.ai/v1", "XAI_API_KEY"),
+  moonshotai: chat("https://api.moonshot.ai/v1", "MOONSHOT_API_KEY", { replay_reasoning: true, slashed_ids: false }),
+  zai: chat("https://api.z.ai/api/coding/paas/v4", "ZAI_API_KEY", { slashed_ids: false }),
+  xai: chat("https://api.x.ai/v1", "XAI_API_KEY", { slashed_ids: false }),
   "nvidia-nim": chat("https://integrate.api.nvidia.com/v1", "NVIDIA_API_KEY"),
   "opencode-zen": chat("https://opencode.ai/zen/v1", "OPENCODE_ZEN_API_KEY"),
   "ollama-cloud": chat("https://ollama.com/v1", "OLLAMA_CLOUD_API_KEY")

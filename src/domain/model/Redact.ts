@@ -18,6 +18,13 @@ export const redact = (text: string, secret: string | null): string => {
   return secretShapes.reduce((all, shape) => all.replace(shape, mask), known)
 }
 
+/** A shorter key could be any word of a text. */
+const minKeyChars = 8
+
+/** The text without the key where it stands whole, and otherwise as it is. */
+export const withoutKey = (text: string, key: string): string =>
+  key.length < minKeyChars ? text : text.replaceAll(key, mask)
+
 /** One printable line of at most `max` characters. */
 export const oneLine = (text: string, max = maxMessageChars): string => {
   const line = text

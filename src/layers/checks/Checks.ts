@@ -4,7 +4,7 @@
 import { Context, Effect, FileSystem, Layer, Path } from "effect"
 import type { CheckOutcome } from "../../domain/Result.ts"
 import type { Check } from "../../domain/Task.ts"
-import { foundNoTests, testsRun } from "../../domain/TestReport.ts"
+import { foundNoTests, mustReport, testsRun } from "../../domain/TestReport.ts"
 import { type CheckPlace, Checks } from "../../services/Checks.ts"
 import { Sandbox, type SandboxError, type SandboxResult } from "../../services/Sandbox.ts"
 import { removeTree } from "../workspace/RemoveTree.ts"
@@ -88,6 +88,9 @@ const judge = Effect.fnUntraced(function* (
   }
   if (result.exit_code === 0) {
     if (tests === 0) return could_not_verify("the command ran no tests")
+    // A test that ends the runner's own process (exit, os._exit) ends it with success and without a word.
+    if (tests === null && mustReport(check.argv))
+      return could_not_verify("the test runner did not say how many tests it ran, so none may have")
     return names(result.output, place.source)
       ? could_not_verify(`the output names ${place.source}, so the wrong files may have been tested`)
       : { verdict: "passed" as const, reason: null }

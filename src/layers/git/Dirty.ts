@@ -35,11 +35,14 @@ const ownRules = Effect.fnUntraced(function* (location: GitLocation) {
  * Paths that a sparse checkout leaves out on purpose, by the user's index: their absence is no deletion. Uses the
  * repository's index file for it.
  */
-export const leftOutOfSparse = Effect.fnUntraced(function* (repository: Repository, location: GitLocation) {
-  yield* copyIndex(location, repository)
-  const tagged = splitNul(yield* gitIn(repository, ["ls-files", "-z", "-t"]))
-  return tagged.filter((record) => record.startsWith("S ")).map((record) => record.slice(2))
-}, Effect.catchTags({ GitError: () => Effect.succeed([]), PlatformError: () => Effect.succeed([]) }))
+export const leftOutOfSparse = Effect.fnUntraced(
+  function* (repository: Repository, location: GitLocation) {
+    yield* copyIndex(location, repository)
+    const tagged = splitNul(yield* gitIn(repository, ["ls-files", "-z", "-t"]))
+    return tagged.filter((record) => record.startsWith("S ")).map((record) => record.slice(2))
+  },
+  Effect.catchTags({ GitError: () => Effect.succeed([]), PlatformError: () => Effect.succeed([]) })
+)
 
 /**
  * Paths of the work tree that differ from the index or are untracked, by the user's own ignore rules as they stand.

@@ -136,9 +136,10 @@ export const changedControl = Effect.fnUntraced(function* (options: NewGitDirect
     if (found !== content) return name
   }
   for (const name of detours) {
-    const there = yield* fs
-      .lstat(path.join(options.at, name))
-      .pipe(Effect.as(true), Effect.catchTag("PlatformError", () => Effect.succeed(false)))
+    const there = yield* fs.lstat(path.join(options.at, name)).pipe(
+      Effect.as(true),
+      Effect.catchTag("PlatformError", () => Effect.succeed(false))
+    )
     if (there) return name
   }
   return null

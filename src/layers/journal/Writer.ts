@@ -1,7 +1,7 @@
 /**
  * The writing side of a run: lines are collected, their blobs come first, and a barrier makes everything durable.
  */
-import { DateTime, Effect, type FileSystem, Result, Schema, Semaphore, type Scope } from "effect"
+import { DateTime, Effect, type FileSystem, Result, Schema, Semaphore, type Scope, Stream } from "effect"
 import type { JournalEntry, RunEvent } from "../../domain/Event.ts"
 import type { Digest } from "../../domain/Ids.ts"
 import { encodeLine, noLine, type Blob } from "../../domain/JournalCodec.ts"
@@ -13,6 +13,7 @@ import { StoreError, type Journal } from "../../services/RunStore.ts"
 import type { Disk } from "./Disk.ts"
 import { failAt, invalid } from "./Failure.ts"
 import { sha256 } from "./Hash.ts"
+import { readJournal } from "./Reader.ts"
 
 /** Lines and blobs that wait for the next barrier take at most about this much memory. */
 const maxBuffered = 64 * 1024
@@ -193,11 +194,37 @@ export const openJournal = Effect.fnUntraced(function* (options: {
     const content = Schema.encodeSync(Checkpoint)({ sequence, head: hash, step, tree, usage })
     return replaceDurably(path.join(directory, artifactNames.checkpoint), jsonFile(content))
   }).pipe(Effect.withSpan("Journal.checkpoint"))
+  const written = new Map<string, { readonly hash: Digest; readonly size: number }>()
+  const changed = (file: string) =>
+    new StoreError({
+      reason: "damaged",
+      path: file,
+      message: `something else changed ${file} while the run was working: its evidence cannot be handed over`
+    })
+
+  /**
+   * A result vouches for the bundle around it. Where nothing contains commands, a check can write here as well: the
+   * result is announced only beside a journal and files that still are what this writer made them.
+   */
+  const sound = Effect.gen(function* () {
+    yield* barrier
+    const end = yield* Stream.runLast(readJournal(disk, directory, null))
+    if (end._tag === "None" || end.value._tag !== "End" || end.value.hash !== synced.hash)
+      return yield* changed(logPath)
+    for (const [file, { hash, size }] of written) {
+      const bytes = yield* disk.read(file, size)
+      if (bytes === null || sha256(bytes) !== hash) return yield* changed(file)
+    }
+  })
+
   const writeFile = Effect.fn("Journal.writeFile")(function* (name: string, content: string | Uint8Array) {
     const file = path.join(directory, name)
     if (!writable.has(name))
       return yield* invalid(file, `not a file that a run leaves in its bundle: ${name}`)
-    yield* replaceDurably(file, typeof content === "string" ? encoder.encode(content) : content)
+    const bytes = typeof content === "string" ? encoder.encode(content) : content
+    if (name === artifactNames.result) yield* sound
+    yield* replaceDurably(file, bytes)
+    written.set(file, { hash: sha256(bytes), size: bytes.length })
   })
 
   // A program ends with a barrier. When it was interrupted before one, what it said is still worth keeping.

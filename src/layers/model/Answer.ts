@@ -2,7 +2,7 @@
  * From a provider's answer to the events of a model: deltas as they arrive, the whole turn last, or a typed failure.
  */
 import { Effect, Result, Stream } from "effect"
-import { callIds } from "../../domain/Conversation.ts"
+import { callIds, type ModelTurn } from "../../domain/Conversation.ts"
 import { classify } from "../../domain/model/ErrorFacts.ts"
 import {
   toTurn,
@@ -12,6 +12,7 @@ import {
   type Fault,
   type Fold
 } from "../../domain/model/Fold.ts"
+import { withoutKey } from "../../domain/model/Redact.ts"
 import type { ModelError } from "../../domain/ModelError.ts"
 import type { ModelEvent, ModelRequest } from "../../services/Model.ts"
 import { arrivals, type Arrival } from "./Body.ts"
@@ -36,13 +37,23 @@ const failWith = (peer: Peer, fault: Fault, last: boolean): Effect.Effect<never,
   }
 }
 
-const complete = Effect.fnUntraced(function* (draft: Draft, request: ModelRequest) {
+/** What a server says of the key that it was given is kept nowhere. Signed thoughts are kept as they were signed. */
+const discreet = (turn: ModelTurn, secret: string): ModelTurn => ({
+  ...turn,
+  text: withoutKey(turn.text, secret),
+  ...(turn.refusal === undefined ? {} : { refusal: withoutKey(turn.refusal, secret) }),
+  reasoning: turn.reasoning.map((each) =>
+    each.signature === undefined ? { ...each, text: withoutKey(each.text, secret) } : each
+  )
+})
+
+const complete = Effect.fnUntraced(function* (peer: Peer, draft: Draft, request: ModelRequest) {
   // Most answers need no repair, so most runs never load it.
   const repair = wantsRepair(draft)
     ? yield* Effect.promise(async () => (await import("jsonrepair")).jsonrepair)
     : null
   const taken = new Set(callIds(request.conversation))
-  return { type: "completed", turn: toTurn(draft, taken, repair) } as const
+  return { type: "completed", turn: discreet(toTurn(draft, taken, repair), peer.secret) } as const
 })
 
 const arrive = <S>(peer: Peer, fold: Fold<S>, request: ModelRequest) => {
@@ -50,7 +61,7 @@ const arrive = <S>(peer: Peer, fold: Fold<S>, request: ModelRequest) => {
     Result.match(fold.draft(state), {
       onFailure: (fault) => failWith(peer, fault, last),
       onSuccess: (draft) =>
-        Effect.map(complete(draft, request), (event) => [state, [...deltas, event]] as const)
+        Effect.map(complete(peer, draft, request), (event) => [state, [...deltas, event]] as const)
     })
   return (state: S, arrival: Arrival): Effect.Effect<readonly [S, ReadonlyArray<ModelEvent>], ModelError> => {
     if (arrival._tag === "Event") {

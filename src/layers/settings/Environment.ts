@@ -14,6 +14,7 @@ import {
 } from "effect"
 import { providers } from "../../domain/model/Providers.ts"
 import { Config, Settings, SettingsError } from "../../services/Settings.ts"
+import { errnoOf } from "../workspace/Failure.ts"
 
 /** Of `config.json`, in bytes. */
 const maxConfigBytes = 64 * 1024
@@ -34,7 +35,9 @@ const decodeConfig = Schema.decodeUnknownEffect(Schema.fromJsonString(Config), {
 
 const readConfig = (fs: FileSystem.FileSystem, file: string): Effect.Effect<Config, SettingsError> => {
   const invalid = (why: string) => new SettingsError({ message: `${file}: ${why}` })
-  const isMissing = (error: PlatformError.PlatformError) => error.reason._tag === "NotFound"
+  // A home that is no directory (/dev/null, for a service) holds no configuration either.
+  const isMissing = (error: PlatformError.PlatformError) =>
+    error.reason._tag === "NotFound" || errnoOf(error) === "ENOTDIR"
   return Effect.gen(function* () {
     const info = yield* fs.stat(file)
     if (info.type !== "File") return yield* invalid("it is not a regular file")
@@ -45,7 +48,9 @@ const readConfig = (fs: FileSystem.FileSystem, file: string): Effect.Effect<Conf
     )
   }).pipe(
     Effect.catchTag("PlatformError", (error) =>
-      isMissing(error) ? Effect.succeed({}) : Effect.fail(invalid(error.message))
+      isMissing(error)
+        ? Effect.succeed({})
+        : Effect.fail(invalid(`it cannot be read (${errnoOf(error) ?? error.message})`))
     )
   )
 }

@@ -8,7 +8,7 @@ import { byBytes, displayName, nameOf } from "../git/GitBinary.ts"
 import { differingLock, provideDependencies } from "./Dependencies.ts"
 import { failed } from "./Failure.ts"
 import type { Opened } from "./Opened.ts"
-import { provenEntries, provePlace, proveSettings } from "./Proof.ts"
+import { provenEntries, provePlace } from "./Proof.ts"
 import { removeTree } from "./RemoveTree.ts"
 import { checkoutSubmodules } from "./Submodules.ts"
 import { finishThrowAway, makeThrowAway } from "./ThrowAway.ts"
@@ -44,7 +44,6 @@ export const materialise = Effect.fnUntraced(
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
     const { layer, store } = opened
-    yield* proveSettings(opened)
     const root = yield* Effect.acquireRelease(
       fs.makeTempDirectory({ directory: opened.directory, prefix: "verify-" }),
       removeTree
@@ -52,13 +51,9 @@ export const materialise = Effect.fnUntraced(
     const label = path.basename(root)
     const place: Store = { ...store, work_tree: root, index: path.join(store.git_dir, `${label}.index`) }
     yield* Effect.addFinalizer(() => fs.remove(place.index, { force: true }).pipe(Effect.ignore))
-    const [entries] = yield* Effect.all(
-      [
-        provenEntries(opened, tree),
-        makeThrowAway(root, opened.identity)
-      ],
-      { concurrency: 2 }
-    )
+    const [entries] = yield* Effect.all([provenEntries(opened, tree), makeThrowAway(root, opened.identity)], {
+      concurrency: 2
+    })
     const directories = directoriesOf(entries.map((entry) => displayName(entry.path)))
     const lock = opened.any_locks ? null : differingLock(layer, opened.entries, entries)
     // Dependencies first: whatever the tree holds inside of their directories has the last word.

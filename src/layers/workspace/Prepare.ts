@@ -9,7 +9,12 @@ import type { Task } from "../../domain/Task.ts"
 import { leftOutOfSparse, sourceState, workTreeChanges } from "../git/Dirty.ts"
 import { displayName, git, gitIn, type Repository, splitNul, textOf } from "../git/GitBinary.ts"
 import { copyObjects, type GitLocation, headOf, locateGit, makeGitDirectory } from "../git/GitDirectory.ts"
-import { captureDependencies, type DependencyLayer, planDependencies, provideDependencies } from "./Dependencies.ts"
+import {
+  captureDependencies,
+  type DependencyLayer,
+  planDependencies,
+  provideDependencies
+} from "./Dependencies.ts"
 import { failed } from "./Failure.ts"
 import { excludesOf } from "./Ignore.ts"
 import type { Opened, Platform } from "./Opened.ts"
@@ -41,13 +46,13 @@ const workingTree = Effect.fnUntraced(function* (source: Repository, location: G
     env: { GIT_INDEX_FILE: source.index },
     args: [`--git-dir=${source.git_dir}`, "read-tree", commit]
   })
-  const missing =
-    sparse.size === 0 ? [] : splitNul(yield* gitIn(source, ["ls-files", "-z", "-d"]))
+  const missing = sparse.size === 0 ? [] : splitNul(yield* gitIn(source, ["ls-files", "-z", "-d"]))
   const absent = new Set(missing.filter((name) => sparse.has(name)))
   const changes = (yield* workTreeChanges(source, location)).filter((name) => !absent.has(name))
   yield* updateIndex(
     source,
-    changes.filter((name) => !name.endsWith("/"))
+    changes.filter((name) => !name.endsWith("/")),
+    () => true
   )
   const tree = yield* writeTree(source)
   return { tree, dirty: changes.filter((name) => name.endsWith("/")), ignored: null }

@@ -18,7 +18,9 @@ import { isTree, treeMapOf } from "./TreeMap.ts"
 import { entriesOf, type Store, type TreeEntry } from "./Trees.ts"
 
 const tampered = (what: string) =>
-  failed(`something else changed the run's own store (${what}), so nothing that is checked from it can be believed`)
+  failed(
+    `something else changed the run's own store (${what}), so nothing that is checked from it can be believed`
+  )
 
 /** Fails when a setting of our own git directory is not the one that we made. */
 export const proveSettings = Effect.fnUntraced(function* ({ identity }: Opened) {
@@ -134,25 +136,29 @@ const areBlobs = Effect.fnUntraced(function* (git_dir: string, ids: ReadonlyArra
  * Fails unless the patch, applied by git to the base that we began with, gives exactly the tree. `raw` is the same
  * difference as raw records.
  */
-export const provePatch = Effect.fnUntraced(
-  function* (opened: Opened, tree: TreeId, patch: Uint8Array, raw: Uint8Array) {
-    const fs = yield* FileSystem.FileSystem
-    const path = yield* Path.Path
-    const { store } = opened
-    const before = rawChanges(raw).filter((change) => change.status !== "A")
-    const wanted = new Map(before.map((change) => [change.path, `${change.old_mode} ${change.old_id}`]))
-    const known = opened.entries.filter((entry) => wanted.get(entry.path) === `${entry.mode} ${entry.id}`)
-    const blobs = before.filter((change) => change.old_mode !== "160000").map((change) => change.old_id)
-    if (known.length !== wanted.size || !(yield* areBlobs(store.git_dir, blobs)))
-      return yield* tampered("the base")
-    const place = yield* fs.makeTempDirectoryScoped({ directory: opened.directory, prefix: "proof-" })
-    const scratch: Repository = { ...store, index: path.join(place, "index") }
-    yield* gitIn(scratch, ["read-tree", opened.base])
-    yield* gitIn(scratch, ["apply", "--cached", "--whitespace=nowarn", "-"], { stdin: patch }).pipe(
-      Effect.mapError((cause) => failed("the patch does not apply to its own base", cause))
-    )
-    const gives = Buffer.from(yield* gitIn(scratch, ["write-tree"])).toString("latin1").trim()
-    if (gives !== tree) return yield* failed("the patch does not give the tree that it was made from")
-  },
-  Effect.scoped
-)
+export const provePatch = Effect.fnUntraced(function* (
+  opened: Opened,
+  tree: TreeId,
+  patch: Uint8Array,
+  raw: Uint8Array
+) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const { store } = opened
+  const before = rawChanges(raw).filter((change) => change.status !== "A")
+  const wanted = new Map(before.map((change) => [change.path, `${change.old_mode} ${change.old_id}`]))
+  const known = opened.entries.filter((entry) => wanted.get(entry.path) === `${entry.mode} ${entry.id}`)
+  const blobs = before.filter((change) => change.old_mode !== "160000").map((change) => change.old_id)
+  if (known.length !== wanted.size || !(yield* areBlobs(store.git_dir, blobs)))
+    return yield* tampered("the base")
+  const place = yield* fs.makeTempDirectoryScoped({ directory: opened.directory, prefix: "proof-" })
+  const scratch: Repository = { ...store, index: path.join(place, "index") }
+  yield* gitIn(scratch, ["read-tree", opened.base])
+  yield* gitIn(scratch, ["apply", "--cached", "--whitespace=nowarn", "-"], { stdin: patch }).pipe(
+    Effect.mapError((cause) => failed("the patch does not apply to its own base", cause))
+  )
+  const gives = Buffer.from(yield* gitIn(scratch, ["write-tree"]))
+    .toString("latin1")
+    .trim()
+  if (gives !== tree) return yield* failed("the patch does not give the tree that it was made from")
+}, Effect.scoped)

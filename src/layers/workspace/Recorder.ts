@@ -66,6 +66,8 @@ export const makeRecorder = Effect.fnUntraced(function* (opened: Opened) {
     opened.entries.filter((entry) => entry.mode === "160000").map((entry) => entry.path)
   )
 
+  const isSubmodule = (name: ByteString): boolean => gitlinks.has(name)
+
   /** The tree after some paths changed. What is on disk there is what the changes say. */
   const record = Effect.fnUntraced(function* (changes: ReadonlyArray<PathChange>) {
     for (const change of changes) {
@@ -100,7 +102,7 @@ export const makeRecorder = Effect.fnUntraced(function* (opened: Opened) {
   const settle = Effect.gen(function* () {
     const { pending } = yield* Ref.get(state)
     if (pending.size === 0) return
-    yield* updateIndex(store, [...pending])
+    yield* updateIndex(store, [...pending], isSubmodule)
     yield* Ref.update(state, (now) => ({ ...now, pending: new Set<ByteString>(), ahead: true }))
   })
 
@@ -114,7 +116,7 @@ export const makeRecorder = Effect.fnUntraced(function* (opened: Opened) {
     )
     const now = yield* Ref.get(state)
     if (changed.length === 0 && now.pending.size === 0 && !now.ahead) return now.tree
-    yield* updateIndex(store, [...new Set([...now.pending, ...changed])])
+    yield* updateIndex(store, [...new Set([...now.pending, ...changed])], isSubmodule)
     const tree = yield* writeTree(store)
     yield* Ref.set(state, {
       tree,

@@ -3,18 +3,10 @@
  * of the base.
  */
 import { Effect, FileSystem, Path } from "effect"
+import { lstat } from "node:fs/promises"
 import type { ByteString } from "../../domain/patch/ByteString.ts"
 import { TreeId } from "../../domain/Ids.ts"
-import {
-  byBytes,
-  git,
-  type GitCommand,
-  gitIn,
-  joinNul,
-  type Repository,
-  splitNul,
-  textOf
-} from "../git/GitBinary.ts"
+import { byBytes, git, type GitCommand, gitIn, joinNul, type Repository, splitNul } from "../git/GitBinary.ts"
 
 /** A repository of ours, and the file that holds the base's ignore rules. */
 export interface Store extends Repository {
@@ -112,40 +104,64 @@ const update = (store: Repository, paths: ReadonlyArray<ByteString>) =>
 const forget = (store: Repository, paths: ReadonlyArray<ByteString>) =>
   gitIn(store, ["update-index", "--force-remove", "-z", "--stdin"], { stdin: joinNul(paths) })
 
-/** Brings the index up to date with the disk at these paths. A device or a FIFO there counts as nothing. */
-export const updateIndex = Effect.fnUntraced(function* (store: Repository, paths: ReadonlyArray<ByteString>) {
-  if (paths.length === 0) return
-  yield* update(store, paths).pipe(
-    Effect.catchTag("GitError", (error) =>
-      Effect.gen(function* () {
-        const special = yield* specialAmong(store, paths)
-        if (special.length === 0) return yield* error
-        yield* forget(store, special)
-        yield* update(
-          store,
-          paths.filter((name) => !special.includes(name))
-        )
-      })
-    )
-  )
+/**
+ * Brings the index up to date with the disk at these paths. What cannot be a file of the tree counts as nothing there: a
+ * device or a FIFO, a directory that is no submodule, whatever lies behind a directory that became a symlink. Git would
+ * refuse to go on, or take a repository that somebody made there for a submodule.
+ */
+export const updateIndex = Effect.fnUntraced(function* (
+  store: Repository,
+  paths: ReadonlyArray<ByteString>,
+  isSubmodule: (path: ByteString) => boolean
+) {
+  const gone = new Set(yield* goneAmong(store.work_tree, paths, isSubmodule))
+  if (gone.size > 0) yield* forget(store, [...gone])
+  const there = paths.filter((name) => !gone.has(name))
+  if (there.length > 0) yield* update(store, there)
 })
 
-const specialAmong = Effect.fnUntraced(function* (store: Repository, paths: ReadonlyArray<ByteString>) {
-  const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
+type Kind = "file" | "directory" | "link" | "special" | "nothing"
+
+/** The kind of what stands at a path, in bytes: a name need not be UTF-8. */
+const kindAt = (root: string, name: ByteString): Effect.Effect<Kind> =>
+  Effect.promise(() =>
+    lstat(Buffer.concat([Buffer.from(`${root}/`), Buffer.from(name, "latin1")])).then(
+      (stats): Kind =>
+        stats.isFile()
+          ? "file"
+          : stats.isDirectory()
+            ? "directory"
+            : stats.isSymbolicLink()
+              ? "link"
+              : "special",
+      (): Kind => "nothing"
+    )
+  )
+
+const goneAmong = Effect.fnUntraced(function* (
+  root: string,
+  paths: ReadonlyArray<ByteString>,
+  isSubmodule: (path: ByteString) => boolean
+) {
+  const behindLink = new Map<ByteString, boolean>()
+  const isBehindLink = Effect.fnUntraced(function* (name: ByteString) {
+    const above: Array<ByteString> = []
+    for (let slash = name.indexOf("/"); slash > 0; slash = name.indexOf("/", slash + 1))
+      above.push(name.slice(0, slash))
+    for (const directory of above) {
+      const known = behindLink.get(directory) ?? (yield* kindAt(root, directory)) === "link"
+      behindLink.set(directory, known)
+      if (known) return true
+    }
+    return false
+  })
   return yield* Effect.filter(
     paths,
-    (name) => {
-      const text = textOf(name)
-      if (text === undefined) return Effect.succeed(false)
-      return fs.readLink(path.join(store.work_tree, text)).pipe(
-        Effect.as(false),
-        Effect.catchTag("PlatformError", () =>
-          Effect.map(fs.stat(path.join(store.work_tree, text)), (info) => info.type !== "File")
-        ),
-        Effect.catchTag("PlatformError", () => Effect.succeed(false))
-      )
-    },
+    Effect.fnUntraced(function* (name) {
+      if (yield* isBehindLink(name)) return true
+      const kind = yield* kindAt(root, name)
+      return kind === "special" || (kind === "directory" && !isSubmodule(name))
+    }),
     { concurrency: 16 }
   )
 })

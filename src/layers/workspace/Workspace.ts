@@ -19,7 +19,7 @@ import { applyChanges } from "./Edit.ts"
 import { failed } from "./Failure.ts"
 import { materialise } from "./Materialise.ts"
 import type { Opened, Platform } from "./Opened.ts"
-import { changedFiles, provePatch } from "./Proof.ts"
+import { changedFiles, provePatch, proveSettings } from "./Proof.ts"
 import { removeTree } from "./RemoveTree.ts"
 import { prepare } from "./Prepare.ts"
 import { makeRecorder } from "./Recorder.ts"
@@ -89,19 +89,18 @@ const serve = Effect.fnUntraced(function* (
       closed(
         "the trees cannot be compared",
         Effect.flatMap(Ref.get(settled), (known) =>
-          known?.tree === tree
-            ? Effect.succeed(known.diff)
-            : Effect.map(difference(tree), ({ diff }) => diff)
+          known?.tree === tree ? Effect.succeed(known.diff) : Effect.map(difference(tree), ({ diff }) => diff)
         )
       ),
     restore: (tree) => closed("the workspace cannot be put back", recorder.restore(tree)),
     materialise: (tree) =>
       closed(
         "a place to check in cannot be made",
-        Effect.map(
-          Effect.all([materialise(opened, tree), settle(tree)], { concurrency: 2 }),
-          ([place]) => place
-        )
+        Effect.gen(function* () {
+          yield* proveSettings(opened)
+          const [place] = yield* Effect.all([materialise(opened, tree), settle(tree)], { concurrency: 2 })
+          return place
+        })
       ),
     unrecorded: closed(
       "the workspace cannot be looked through",

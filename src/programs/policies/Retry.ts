@@ -10,7 +10,10 @@ export const maxAttempts = 5
 export const baseDelay = Duration.seconds(1)
 /** No wait of our own is longer. */
 export const maxDelay = Duration.seconds(30)
-/** A server's hint up to here is waited out exactly; a longer one is no hint but a closed door. */
+/**
+ * A server's hint up to here is waited out exactly; a longer one is no hint but a closed door. One that is over already
+ * says nothing: five requests within a blink would all meet the same limit.
+ */
 export const maxHint = Duration.minutes(5)
 
 /** Whether waiting and asking the same model again makes sense. */
@@ -35,9 +38,9 @@ export const retrySchedule = <E, R>(
     Schedule.while(({ input }) => worthRetrying(input)),
     Schedule.modifyDelay(({ attempt, duration, input }) => {
       const delay =
-        input.retry_after_ms === null
+        input.retry_after_ms === null || input.retry_after_ms <= 0
           ? Duration.min(duration, maxDelay)
-          : Duration.millis(Math.max(0, input.retry_after_ms))
+          : Duration.millis(input.retry_after_ms)
       return announce({ attempt, delay, error: input }).pipe(Effect.as(delay))
     })
   )

@@ -72,6 +72,14 @@ const verdicts: ReadonlyArray<
   ["tests ran", { output: "ℹ tests 2\n" }, ["node", "--test"], "passed", null],
   ["no tests ran", { output: "ℹ tests 0\n" }, ["node", "--test"], "could_not_verify", /ran no tests/],
   [
+    "a runner that a test ended",
+    { output: "ok\n" },
+    ["node", "--test"],
+    "could_not_verify",
+    /how many tests/
+  ],
+  ["a script that says nothing", { output: "ok\n" }, ["npm", "test"], "passed", null],
+  [
     "pytest exit 5",
     { exit_code: 5, output: "no tests ran in 0.01s" },
     ["pytest"],

@@ -259,6 +259,38 @@ describe("writing a run", () => {
     }).pipe(Effect.provide(layer))
   })
 
+  it.effect("announces no result beside a journal or a file that something else has changed", () => {
+    const changes: ReadonlyArray<readonly [name: string, change: (text: string) => string | null]> = [
+      ["events.jsonl", (text) => text.replace("first", "other")],
+      ["events.jsonl", (text) => linesOf(text).slice(0, -1).join("")],
+      ["events.jsonl", (text) => `${text}{"forged":true}\n`],
+      ["events.jsonl", () => ""],
+      ["changes.patch", () => "another patch"],
+      ["changes.patch", () => null],
+      ["test.log", (text) => `${text}more`]
+    ]
+    return Effect.forEach(changes, ([name, change], index) => {
+      const { fileSystem: fs, layer } = world()
+      return Effect.gen(function* () {
+        const journal = yield* create("one")
+        yield* journal.append(note("first"))
+        yield* journal.append(note("second"))
+        yield* journal.barrier
+        yield* journal.writeFile("changes.patch", "patch")
+        yield* journal.writeFile("test.log", "log")
+        const path = `${root}/one/${name}`
+        const changed = change(yield* fs.readFileString(path))
+        yield* changed === null ? fs.remove(path) : fs.writeFileString(path, changed)
+        assert.strictEqual(
+          (yield* Effect.flip(journal.writeFile("result.json", "{}"))).reason,
+          "damaged",
+          `${index}`
+        )
+        assert.isFalse(yield* fs.exists(`${root}/one/result.json`))
+      }).pipe(Effect.provide(layer), Effect.scoped)
+    })
+  })
+
   it.effect("refuses a root or a run that is a symbolic link", () => {
     const { fileSystem: fs, layer } = world()
     return Effect.gen(function* () {

@@ -142,6 +142,50 @@ it.live("fills submodules from the source's own copy and says which it could not
   }).pipe(Effect.provide(live))
 )
 
+it.live("refuses edits inside of a submodule, whose files no patch of this repository can hold", () =>
+  Effect.gen(function* () {
+    const inner = yield* repository({ files: { "in.txt": "in\n" } })
+    const repo = yield* repository({ files: { "a.txt": "a\n" } })
+    repo.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", inner.root, "mod")
+    repo.git("commit", "-qm", "submodule")
+    const { workspace } = yield* openFor({ root: repo.root, head: repo.git("rev-parse", "HEAD") })
+    for (const path of ["mod/in.txt", "mod/new.txt"]) {
+      const error = yield* Effect.flip(workspace.apply([write("a.txt", "b\n"), write(path, "changed\n")]))
+      assert.strictEqual(error.reason, "refused_path")
+      assert.include(error.message, "submodule")
+    }
+    assert.strictEqual(readFileSync(join(workspace.root, "mod/in.txt"), "utf8"), "in\n")
+    assert.strictEqual(yield* workspace.scan, workspace.prepared.tree)
+    // Where a command put files of its own in a submodule's place, a fresh place holds those and no others.
+    execFileSync("rm", ["-r", join(workspace.root, "mod")])
+    yield* workspace.scan
+    mkdirSync(join(workspace.root, "mod"))
+    writeFileSync(join(workspace.root, "mod/in.txt"), "changed\n")
+    const place = yield* workspace.materialise(yield* workspace.scan)
+    assert.deepStrictEqual(readdirSync(join(place.root, "mod")), ["in.txt"])
+    assert.strictEqual(readFileSync(join(place.root, "mod/in.txt"), "utf8"), "changed\n")
+  }).pipe(Effect.provide(live))
+)
+
+it.live("takes a sparse checkout as what it is: what it leaves out is not deleted", () =>
+  Effect.gen(function* () {
+    const repo = yield* repository({ files: { "a/x.txt": "a\n", "b/y.txt": "b\n", "top.txt": "t\n" } })
+    repo.git("sparse-checkout", "set", "a")
+    for (const sparse of ["--no-sparse-index", "--sparse-index"]) {
+      repo.git("sparse-checkout", "reapply", sparse)
+      repo.write({ "a/x.txt": "changed\n" })
+      const before = snapshotTree(repo.root)
+      const commit = CommitId.make(repo.head)
+      const { workspace } = yield* openFor(repo, { base: { kind: "working_tree", commit } })
+      assert.deepStrictEqual(yield* workspace.list(""), ["a/x.txt", "b/y.txt", "top.txt"])
+      assert.strictEqual(readFileSync(join(workspace.root, "a/x.txt"), "utf8"), "changed\n")
+      const clean = yield* openFor(repo)
+      assert.deepStrictEqual(clean.workspace.prepared.left_out, ["a/x.txt"])
+      assertUntouched(before, snapshotTree(repo.root))
+    }
+  }).pipe(Effect.provide(live))
+)
+
 it.live("refuses a commit that is not there and a directory that is taken, and says so", () =>
   Effect.gen(function* () {
     const repo = yield* repository({ files: { "a.txt": "a\n" } })

@@ -1,14 +1,23 @@
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { execFileSync } from "node:child_process"
-import { existsSync, readFileSync, readlinkSync, realpathSync, writeFileSync } from "node:fs"
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  unlinkSync,
+  writeFileSync
+} from "node:fs"
 import { join } from "node:path"
 import * as Checks from "../../../src/layers/checks/Checks.ts"
 import { layerHost } from "../../../src/layers/sandbox/Host.ts"
 import { Checks as ChecksService } from "../../../src/services/Checks.ts"
 import { assertUntouched, snapshotTree } from "../../support/Leaks.ts"
 import { workspacesFix, workspacesRepo } from "../../support/repos/workspaces.ts"
-import { live, openFor, repository, write } from "./support.ts"
+import { live, openFor, repository, scratch, write } from "./support.ts"
 
 const checked = Layer.mergeAll(live, Checks.layer.pipe(Layer.provide(layerHost), Layer.provide(live)))
 
@@ -176,4 +185,89 @@ it.live("a set-up command that fails ends the opening with its last lines", () =
     assert.include(error.message, "exit 3")
     assert.include(error.message, "no such package")
   }).pipe(Effect.provide(live))
+)
+
+it.live("what set-up writes into the repository's own files is put back and said, and is in no patch", () =>
+  Effect.gen(function* () {
+    const repo = yield* repository({
+      files: {
+        "a.txt": "a\n",
+        "gone.txt": "g\n",
+        "package-lock.json": "{}\n",
+        ".gitignore": "node_modules/\n"
+      }
+    })
+    const script =
+      "echo b > a.txt; rm gone.txt; echo made > made.txt; echo '{ }' > package-lock.json; mkdir -p node_modules/x; echo 1 > node_modules/x/i.js"
+    const { workspace } = yield* openFor(repo, { setup: [["sh", "-c", script]] })
+    assert.strictEqual(yield* workspace.scan, workspace.prepared.tree)
+    assert.deepStrictEqual(
+      yield* workspace.unrecorded,
+      ["a.txt", "gone.txt", "made.txt", "package-lock.json"].map(
+        (name) => `written by set-up and put back: ${name}`
+      )
+    )
+    const place = yield* workspace.materialise(yield* workspace.apply([write("a.txt", "c\n")]))
+    assert.isNull(place.distrust)
+    assert.isTrue(existsSync(join(place.root, "node_modules/x/i.js")))
+    assert.isFalse(existsSync(join(place.root, "made.txt")))
+  }).pipe(Effect.provide(live))
+)
+
+it.live(
+  "a directory that --deps names stays out of every patch, ignored at base or not, and --include still works",
+  () =>
+    Effect.gen(function* () {
+      const repo = yield* repository({
+        files: { "a.txt": "a\n", ".gitignore": ".env\n", "vendor/own.txt": "tracked\n" },
+        ignored: { ".env": "K=1\n" }
+      })
+      const other = yield* scratch
+      for (const [name, text] of [
+        ["node_modules/x/i.js", "1\n"],
+        ["vendor/own.txt", "theirs\n"],
+        ["vendor/lib.txt", "2\n"]
+      ] as const) {
+        mkdirSync(join(other, name, ".."), { recursive: true })
+        writeFileSync(join(other, name), text)
+      }
+      const { workspace } = yield* openFor(repo, {
+        dependencies: { mode: "path", path: other },
+        include: [".env"]
+      })
+      assert.strictEqual(yield* workspace.scan, workspace.prepared.tree)
+      const tree = yield* workspace.apply([write("a.txt", "b\n")])
+      const place = yield* workspace.materialise(tree)
+      for (const root of [workspace.root, place.root]) {
+        assert.strictEqual(readFileSync(join(root, ".env"), "utf8"), "K=1\n")
+        assert.strictEqual(readFileSync(join(root, "node_modules/x/i.js"), "utf8"), "1\n")
+        assert.strictEqual(readFileSync(join(root, "vendor/own.txt"), "utf8"), "tracked\n")
+      }
+      assert.deepStrictEqual((yield* workspace.diff(yield* workspace.scan)).files, [
+        { path: "a.txt", change: "modified" }
+      ])
+    }).pipe(Effect.provide(live))
+)
+
+it.live(
+  "nothing is brought along through a symlink of the base: that would be written outside of the clone",
+  () =>
+    Effect.gen(function* () {
+      const outside = yield* scratch
+      const repo = yield* repository({
+        files: {
+          "a.txt": "a\n",
+          ".gitignore": "*.env\nnode_modules\n",
+          dir: { symlink: outside },
+          "top.env": { symlink: join(outside, "top") }
+        }
+      })
+      for (const name of ["dir", "top.env"]) unlinkSync(join(repo.root, name))
+      repo.write({ "dir/x.env": "X\n", "dir/node_modules/p/i.js": "1\n", "top.env": "Y\n" })
+      for (const dependencies of [{ mode: "auto" }, { mode: "copy" }] as const) {
+        const { workspace } = yield* openFor(repo, { dependencies, include: ["dir/*.env", "*.env"] })
+        yield* workspace.materialise(workspace.prepared.tree)
+        assert.deepStrictEqual(readdirSync(outside), [])
+      }
+    }).pipe(Effect.provide(live))
 )

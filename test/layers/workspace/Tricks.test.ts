@@ -16,7 +16,7 @@ import {
 } from "node:fs"
 import { join } from "node:path"
 import { gitEnvironment } from "../../support/Repo.ts"
-import { live, openFor, repository, textOf } from "./support.ts"
+import { live, openFor, repository, textOf, write } from "./support.ts"
 
 const git = (cwd: string, ...args: ReadonlyArray<string>) =>
   execFileSync("git", args, { cwd, env: gitEnvironment(cwd), encoding: "utf8" })
@@ -161,6 +161,52 @@ it.live("does not lose or stumble over a name that is not UTF-8", () =>
     assert.deepStrictEqual(yield* workspace.list(""), ['"f\\377o"', "a.txt"].toSorted())
     execFileSync("git", ["apply", "-"], { cwd: repo.root, input: patch, env: gitEnvironment(repo.folder) })
     assert.include(repo.git("status", "--porcelain"), "f\\377o")
+  }).pipe(Effect.provide(live))
+)
+
+it.live("sees a file of a tool's that became a directory, a repository even, as gone", () =>
+  Effect.gen(function* () {
+    const repo = yield* repository({ files: { "a.txt": "a\n", "d/b.txt": "b\n" } })
+    const { workspace } = yield* openFor(repo)
+    yield* workspace.apply([write("new", "n\n"), write("nested", "n\n"), write("d/b.txt", "edited\n")])
+    for (const name of ["new", "nested", "d/b.txt"]) {
+      unlinkSync(join(workspace.root, name))
+      mkdirSync(join(workspace.root, name))
+    }
+    writeFileSync(join(workspace.root, "new/in.txt"), "in\n")
+    writeFileSync(join(workspace.root, "nested/in.txt"), "in\n")
+    git(workspace.root, "-c", "init.defaultBranch=main", "init", "-q", "nested")
+    git(join(workspace.root, "nested"), "add", "-A")
+    git(join(workspace.root, "nested"), "commit", "-qm", "x")
+    assert.include(yield* workspace.list(""), "new/in.txt")
+    const tree = yield* workspace.scan
+    assert.deepStrictEqual((yield* workspace.diff(tree)).files, [
+      { path: "d/b.txt", change: "deleted" },
+      { path: "new/in.txt", change: "added" }
+    ])
+    assert.include(yield* workspace.unrecorded, "nested repository: nested/")
+    yield* workspace.materialise(tree)
+  }).pipe(Effect.provide(live))
+)
+
+it.live("sees what lay behind a directory that became a symlink as gone, edited before or not", () =>
+  Effect.gen(function* () {
+    const repo = yield* repository({
+      files: { "a/b.txt": "b\n", "a/c.txt": "c\n", "other/b.txt": "different\n" }
+    })
+    for (const target of ["other", "nowhere", "/etc"]) {
+      const { workspace } = yield* openFor(repo)
+      yield* workspace.apply([write("a/c.txt", "edited\n"), write("a/n.txt", "new\n")])
+      execFileSync("rm", ["-r", join(workspace.root, "a")])
+      symlinkSync(target, join(workspace.root, "a"))
+      const tree = yield* workspace.scan
+      assert.deepStrictEqual((yield* workspace.diff(tree)).files, [
+        { path: "a", change: "added" },
+        { path: "a/b.txt", change: "deleted" },
+        { path: "a/c.txt", change: "deleted" }
+      ])
+      yield* workspace.materialise(tree)
+    }
   }).pipe(Effect.provide(live))
 )
 

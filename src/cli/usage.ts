@@ -1,0 +1,26 @@
+/**
+ * What is wrong with a command line, in one line that says what to do.
+ */
+import type { CliError } from "effect/cli"
+import { clip } from "./render/clip.ts"
+
+const maxLine = 400
+
+const sentence = (error: CliError.NonShowHelpErrors): string => {
+  if (error._tag === "InvalidValue" && /^\d+ occurrences$/.test(error.value))
+    return `--${error.option} is given more than once: give it once`
+  // A prompt that begins with a dash is read as short flags, letter by letter.
+  if (error._tag === "UnrecognizedOption" && /^-[^-]?$/.test(error.option))
+    return `there is no flag ${error.option}; a prompt that starts with - goes behind --, after all flags`
+  return error.message.replaceAll(/\s*Did you mean this\?\s*/g, "; did you mean ")
+}
+
+/** The first fault alone: what follows it is often only its echo. */
+export const usageLine = (
+  errors: ReadonlyArray<CliError.NonShowHelpErrors>,
+  commandPath: ReadonlyArray<string>
+): string => {
+  const [first] = errors
+  const fault = first === undefined ? "the command line cannot be read" : sentence(first)
+  return clip(`looplane: ${fault} (see ${commandPath.join(" ")} --help)`, maxLine)
+}
