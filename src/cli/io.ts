@@ -15,24 +15,26 @@ export const tolerateLostStreams = () => {
     stream.removeAllListeners("error").on("error", () => {})
 }
 
-/**
- * Resolves when the text has left the process. An answer that cannot be kept where it was sent (a full disk) is a
- * failure of the command.
- */
-export const writeOut = (text: string): Effect.Effect<void, CliExit> =>
-  Effect.callback<void, CliExit>((resume) => {
-    process.stdout.write(text, (failure) => {
-      const error = process.stdout.errored ?? failure
-      resume(!error || isGone(error) ? Effect.void : endWith(1, `stdout cannot be written: ${error.message}`))
+/** Resolves when the text has left the process, or with what kept it from that. */
+const write = (stream: NodeJS.WriteStream, text: string): Effect.Effect<Error | null> =>
+  Effect.callback((resume) => {
+    stream.write(text, (failure) => {
+      const error = stream.errored ?? failure ?? null
+      resume(Effect.succeed(error === null || isGone(error) ? null : error))
     })
   })
+
+export const writeErr = (text: string): Effect.Effect<void> => Effect.asVoid(write(process.stderr, text))
 
 /** Ends the command with a code, after one line that says why. */
 export const endWith = (code: number, message: string): Effect.Effect<never, CliExit> =>
   writeErr(`looplane: ${message}\n`).pipe(Effect.andThen(Effect.fail(new CliExit({ code }))))
 
-/** Resolves when the text has left the process, or cannot. */
-export const writeErr = (text: string): Effect.Effect<void> =>
-  Effect.callback<void>((resume) => {
-    process.stderr.write(text, () => resume(Effect.void))
-  })
+/** Writes an answer. One that cannot be kept where it was sent (a full disk) is a failure of the command. */
+export const writeOut = (text: string): Effect.Effect<void, CliExit> =>
+  Effect.flatMap(write(process.stdout, text), (error) =>
+    error === null ? Effect.void : endWith(1, `stdout cannot be written: ${error.message}`)
+  )
+
+/** Writes a piece of what an answer will say again, so that nothing ends when it is lost. */
+export const showOut = (text: string): Effect.Effect<void> => Effect.asVoid(write(process.stdout, text))

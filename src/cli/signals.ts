@@ -12,6 +12,9 @@ const echoMs = 500
 /** No finalizer of ours takes longer. One that hangs must not keep a process that was told to end. */
 const patienceMs = 5000
 
+// oxlint-disable-next-line unicorn/no-process-exit -- the one place where a finished command ends the process
+const leave = (code: number | string) => process.exit(code)
+
 /**
  * Runs the main program. A signal ends it with 128 plus the signal's number, unless the program has settled its exit
  * code already (`process.exitCode`). A second signal, or patience that ran out, ends the process on the spot.
@@ -19,15 +22,15 @@ const patienceMs = 5000
 export const runMain = Runtime.makeRunMain(({ fiber, teardown }) => {
   let first: EndingSignal | null = null
   let echo = true
-  const leave = (signal: EndingSignal) => process.exit(process.exitCode ?? exitCodes[signal])
+  const leaveBy = (signal: EndingSignal) => leave(process.exitCode ?? exitCodes[signal])
   const listeners = endingSignals.map((signal) => {
     const listener = () => {
-      if (first !== null) return echo ? undefined : leave(first)
+      if (first !== null) return echo ? undefined : leaveBy(first)
       first = signal
       setTimeout(() => {
         echo = false
       }, echoMs).unref()
-      setTimeout(leave, patienceMs, signal).unref()
+      setTimeout(leaveBy, patienceMs, signal).unref()
       fiber.interruptUnsafe(fiber.id)
     }
     process.on(signal, listener)
@@ -35,9 +38,9 @@ export const runMain = Runtime.makeRunMain(({ fiber, teardown }) => {
   })
   fiber.addObserver((exit) => {
     for (const [signal, listener] of listeners) process.off(signal, listener)
-    if (first !== null && Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)) return leave(first)
+    if (first !== null && Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)) return leaveBy(first)
     teardown(exit, (code) => {
-      if (first !== null || code !== 0) process.exit(code)
+      if (first !== null || code !== 0) leave(code)
     })
   })
 })

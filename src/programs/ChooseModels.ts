@@ -62,7 +62,8 @@ export const chooseModels = Effect.fn("ChooseModels.chooseModels")(function* (
   const specified = request.model ?? settings.model
   const explicit = request.provider ?? settings.provider
   const named = specified === null ? null : yield* namedModel(specified, explicit)
-  const configured = config.model === undefined ? null : yield* namedModel(config.model, config.provider ?? null)
+  const configured =
+    config.model === undefined ? null : yield* namedModel(config.model, config.provider ?? null)
   const configuredProvider = configured?.provider ?? config.provider ?? defaultProvider
   const provider = yield* providerOf(explicit ?? named?.provider ?? configuredProvider)
   // A configured model or URL belongs to the configured provider: it is never sent to another one.

@@ -49,11 +49,12 @@ const collect = (workspace: OpenWorkspace, verified: TreeId | null): Effect.Effe
     return { bytes: patch, files, tree, notes: yield* workspace.unrecorded }
   }).pipe(
     Effect.mapError((error) => error.message),
-    Effect.interruptible,
     Effect.timeoutOrElse({
       duration: patchTimeout,
       orElse: () => Effect.fail(`reading the workspace took longer than ${patchTimeout}`)
-    })
+    }),
+    // Around the time-out, not within: who waits for a race can only be interrupted where it waits.
+    Effect.interruptible
   )
 
 const logOf = (state: RunState): string =>

@@ -16,7 +16,7 @@ import { RunStore, type Journal, type StoreError } from "../services/RunStore.ts
 import { Sandbox } from "../services/Sandbox.ts"
 import { Tools, type ToolContext } from "../services/Tools.ts"
 import { Workspaces, type OpenWorkspace, type WorkspaceError } from "../services/Workspace.ts"
-import { ending, type Ending } from "./Ending.ts"
+import { ending } from "./Ending.ts"
 import { finish } from "./Finish.ts"
 import { instructionsOf } from "./Instructions.ts"
 import { loop } from "./Loop.ts"

@@ -122,7 +122,24 @@ describe("bad input is one line, exit 2, and nothing is created", () => {
       ["exec", "Fix.", ...checkArgs, ...model, "--dangerous"],
       /--dangerous is not in this version/
     ],
-    ["later command", ["resume", "last"], /"resume" is not in this version/]
+    ["later command", ["resume", "last"], /"resume" is not in this version/],
+    ["prompt with a dash", ["exec", "-x marks it", ...checkArgs, ...model], /no flag -x; .* behind --/],
+    [
+      "flag twice",
+      ["exec", "Fix.", ...checkArgs, ...model, "--model", "n"],
+      /--model is given more than once/
+    ],
+    [
+      "no dependencies there",
+      ["exec", "Fix.", ...checkArgs, ...model, "--deps", "no/such"],
+      /--deps "no\/such"/
+    ],
+    [
+      "a run root that can be none",
+      ["exec", "Fix.", ...checkArgs, ...model, "--run-root", "/dev/null/runs"],
+      /no run can be kept there: .*--run-root/
+    ],
+    ["no rows", ["sessions", "--limit", "0"], /--limit/]
   ])("%s", async (_, args, says) => {
     await using repo = addRepo()
     const before = snapshotTree(repo.root)
@@ -166,6 +183,11 @@ describe("bad input is one line, exit 2, and nothing is created", () => {
   it("an empty prompt on stdin", async () => {
     await using repo = addRepo()
     await refused(["exec", "-", ...checkArgs, ...model], /prompt is empty/, { cwd: repo.root, stdin: "\n" })
+  })
+
+  it("a NUL character in the prompt", async () => {
+    await using repo = addRepo()
+    await refused(["exec", "-", ...checkArgs, ...model], /NUL/, { cwd: repo.root, stdin: "a\0b" })
   })
 
   it("a place that is no repository, or one without a commit, or a bare one, or the inside of .git", async () => {

@@ -142,7 +142,9 @@ describe("models", () => {
       const config = Effect.succeed({ model: "anthropic/c", api_url: "https://c" })
       assert.deepStrictEqual(shape(yield* choose({}, { config })), [["anthropic", "c", "https://c"]])
       const urlOnly = Effect.succeed({ api_url: "https://c" })
-      assert.deepStrictEqual(shape(yield* choose({ model: "deepseek/m" }, { config: urlOnly })), [["deepseek", "m", null]])
+      assert.deepStrictEqual(shape(yield* choose({ model: "deepseek/m" }, { config: urlOnly })), [
+        ["deepseek", "m", null]
+      ])
       assert.deepStrictEqual(shape(yield* choose({ model: "m" }, { config: urlOnly })), [
         ["openai-compatible", "m", "https://c"]
       ])

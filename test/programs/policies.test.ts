@@ -63,18 +63,18 @@ describe("retrySchedule", () => {
       })
   )
 
-  it.effect("waits exactly what the server asks for, also when that is now", () =>
+  it.effect("waits exactly what the server asks for; what is over already asks for nothing", () =>
     Effect.gen(function* () {
       const asked = yield* attempts({ kind: "rate_limit", retry_after_ms: 120_000 })
       assert.deepStrictEqual(
         asked.waits.map((wait) => wait.delay),
         [120_000, 120_000, 120_000, 120_000]
       )
-      const now = yield* attempts({ kind: "rate_limit", retry_after_ms: 0 })
-      assert.deepStrictEqual(
-        now.waits.map((wait) => wait.delay),
-        [0, 0, 0, 0]
-      )
+      for (const retry_after_ms of [0, -5_000]) {
+        const over = yield* attempts({ kind: "rate_limit", retry_after_ms })
+        assert.lengthOf(over.waits, 4)
+        for (const [i, wait] of over.waits.entries()) assert.isAtLeast(wait.delay, 800 * 2 ** i)
+      }
     })
   )
 

@@ -17,7 +17,7 @@ import { Observer } from "../../services/Observer.ts"
 import { Settings } from "../../services/Settings.ts"
 import type { RunInput } from "../flags.ts"
 import { CliExit } from "../exit.ts"
-import { endWith, writeErr, writeOut } from "../io.ts"
+import { endWith, showOut, writeErr, writeOut } from "../io.ts"
 import { laterFlag } from "../later.ts"
 import { readPrompt } from "../prompt.ts"
 import { progressLine } from "../render/progress.ts"
@@ -102,8 +102,7 @@ const newRunId = Effect.gen(function* () {
 const observerOf = (output: Output) => ({
   entry: (entry: JournalEntry) =>
     output === "jsonl"
-      ? // A run does not end because its events cannot be shown; its result says so.
-        Effect.ignore(writeOut(`${JSON.stringify(toLine(entry))}\n`))
+      ? showOut(`${JSON.stringify(toLine(entry))}\n`)
       : Effect.suspend(() => {
           const line = progressLine(entry.event)
           return line === null ? Effect.void : writeErr(`${line}\n`)

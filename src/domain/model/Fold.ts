@@ -71,6 +71,16 @@ export const uniqueIds = (
   })
 }
 
+/** No service takes a longer name. */
+const maxNameChars = 64
+
+/**
+ * A tool's name as services take it in a history. Models make names up, and for one that is against the rules the whole
+ * conversation would be refused from then on.
+ */
+export const legalName = (name: string): string =>
+  name.replaceAll(/[^a-zA-Z0-9_-]/g, "_").slice(0, maxNameChars) || "_"
+
 /** Whether a call's arguments are broken in a way that a repair may mend. */
 export const wantsRepair = (draft: Draft): boolean =>
   draft.finish_reason !== "length" &&

@@ -74,7 +74,8 @@ export const copyObjects = Effect.fnUntraced(function* (common_dir: string, into
     yield* copyTrees(
       parts.map((entry) => path.join(store, entry.name)),
       into
-    )
+      // Whoever writes objects meanwhile has temporary files among them, which may be gone when their turn comes.
+    ).pipe(Effect.retry({ times: 2 }))
   }
 })
 

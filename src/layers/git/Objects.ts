@@ -40,7 +40,8 @@ export const keepObject = Effect.fnUntraced(function* (git_dir: string, { bytes,
   const target = path.join(directory, id.slice(2))
   if (yield* fs.exists(target)) return
   yield* ifAbsent(fs.makeDirectory(directory, { mode: 0o700 }))
-  const temporary = path.join(directory, `tmp_obj_${id.slice(2)}`)
+  // Not beside the objects: those are copied while others are written.
+  const temporary = path.join(git_dir, "objects", `tmp_obj_${id}`)
   yield* fs.remove(temporary, { force: true })
   yield* Effect.scoped(
     Effect.gen(function* () {

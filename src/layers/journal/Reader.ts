@@ -60,7 +60,11 @@ export const readJournal = (
   Stream.unwrap(
     Effect.gen(function* () {
       const file = disk.path.join(directory, artifactNames.events)
-      if ((yield* disk.typeOf(file)) !== "File") return yield* damaged(file, `no journal at ${file}`)
+      const type = yield* disk.typeOf(file)
+      // Its writer died between the manifest and the journal: nothing had happened yet.
+      if (type === null && head?.sequence === -1)
+        return Stream.make<[JournalItem]>({ _tag: "End", sequence: -1, hash: noLine, offset: 0, dropped: 0 })
+      if (type !== "File") return yield* damaged(file, `no journal at ${file}`)
       const handle = yield* disk.open(file, "r")
 
       let sequence = -1

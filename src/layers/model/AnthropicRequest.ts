@@ -10,7 +10,7 @@ import {
   type Reasoning,
   type ToolObservation
 } from "../../domain/Conversation.ts"
-import { uniqueIds } from "../../domain/model/Fold.ts"
+import { legalName, uniqueIds } from "../../domain/model/Fold.ts"
 import { renderContext, renderSection } from "../../domain/Prompt.ts"
 import type { ModelRequest, ToolDefinition } from "../../services/Model.ts"
 
@@ -50,7 +50,7 @@ const assistant = (item: AssistantMessage, ids: Ids, provider: string): Message 
     ...item.tool_calls.map((call): Block => ({
       type: "tool_use",
       id: ids.get(call.id) ?? call.id,
-      name: call.name,
+      name: legalName(call.name),
       input: call.arguments
     }))
   ]

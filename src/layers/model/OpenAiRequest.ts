@@ -4,6 +4,7 @@
 import { createHash } from "node:crypto"
 import type OpenAI from "openai"
 import { pairToolCalls, type AssistantMessage, type ConversationItem } from "../../domain/Conversation.ts"
+import { legalName } from "../../domain/model/Fold.ts"
 import { officialOpenAiHost, type Provider } from "../../domain/model/Providers.ts"
 import { renderContext, renderSection } from "../../domain/Prompt.ts"
 import type { ModelRequest, ToolDefinition } from "../../services/Model.ts"
@@ -23,7 +24,7 @@ const assistant = (item: AssistantMessage, target: OpenAiTarget): ReadonlyArray<
   const calls = item.tool_calls.map((call) => ({
     id: call.id,
     type: "function" as const,
-    function: { name: call.name, arguments: JSON.stringify(call.arguments) }
+    function: { name: legalName(call.name), arguments: JSON.stringify(call.arguments) }
   }))
   const replay = target.row.replay_reasoning && item.provider === target.provider && calls.length > 0
   return [

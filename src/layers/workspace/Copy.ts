@@ -71,7 +71,11 @@ export const copyTrees = Effect.fnUntraced(function* (sources: ReadonlyArray<str
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   yield* fs.makeDirectory(into, { recursive: true })
-  if (sources.length <= few && (yield* copyFlat(sources, into))) return
+  const flat =
+    sources.length <= few &&
+    // Something may vanish between the look and the copy: a git process renames its temporary files.
+    (yield* copyFlat(sources, into).pipe(Effect.catchTag("PlatformError", () => Effect.succeed(false))))
+  if (flat) return
   const exit = yield* copyProgram(sources, into).pipe(
     Effect.catchTag("PlatformError", () => Effect.succeed(1))
   )

@@ -12,6 +12,7 @@ import { copyTrees } from "./Copy.ts"
 import { dependencyDirectories, dependencyTable, isLockFile, locksFor } from "./DependencyTable.ts"
 import { failed } from "./Failure.ts"
 import { relocate, type Relocation } from "./Relocate.ts"
+import { sealOf } from "./Seal.ts"
 import { ignored, ignoredMatching, type Store, type TreeEntry } from "./Trees.ts"
 
 export interface DependencyLayer {
@@ -28,6 +29,8 @@ export interface DependencyLayer {
   /** The root that the originals were installed for. */
   readonly installed_at: string
   readonly pointers: Relocation["pointers"]
+  /** What set-up's outputs looked like when they were put aside; null when the originals are the user's own. */
+  readonly seal: string | null
 }
 
 /** A lock file's path and the id of its bytes, as one line. */
@@ -148,7 +151,8 @@ export const planDependencies = Effect.fnUntraced(function* (
     included,
     included_from: source,
     installed_at: source,
-    pointers: "report"
+    pointers: "report",
+    seal: null
   }
   if (task.dependencies.mode === "none") return layer
   if (task.dependencies.mode === "path") {
@@ -184,6 +188,10 @@ export const provideDependencies = Effect.fnUntraced(function* (
       dependencyDirectories([`${name}/`]).length === 0 ||
       present(path.dirname(name))
   )
+  if (layer.seal !== null && layer.seal !== (yield* sealOf(layer.origin)))
+    return yield* failed(
+      "something else changed what set-up had installed, so no check of it can be believed"
+    )
   const included = new Set(layer.included)
   const reasons = yield* Effect.forEach(
     wanted,
@@ -234,7 +242,8 @@ export const captureDependencies = Effect.fnUntraced(function* (
     origin: aside,
     included_from: aside,
     installed_at: workspace.work_tree,
-    pointers: "rewrite"
+    pointers: "rewrite",
+    seal: yield* sealOf(aside)
   }
   return layer
 })

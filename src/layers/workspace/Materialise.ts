@@ -8,7 +8,7 @@ import { byBytes, displayName, nameOf } from "../git/GitBinary.ts"
 import { differingLock, provideDependencies } from "./Dependencies.ts"
 import { failed } from "./Failure.ts"
 import type { Opened } from "./Opened.ts"
-import { provenEntries, provePlace } from "./Proof.ts"
+import { provenEntries, provePlace, proveSubmodule } from "./Proof.ts"
 import { removeTree } from "./RemoveTree.ts"
 import { checkoutSubmodules } from "./Submodules.ts"
 import { finishThrowAway, makeThrowAway } from "./ThrowAway.ts"
@@ -65,12 +65,12 @@ export const materialise = Effect.fnUntraced(
     yield* finishThrowAway(root, place.index)
     // A submodule that the tree no longer has would lay its files over those of the tree.
     const links = new Set(entries.filter((entry) => entry.mode === "160000").map((entry) => entry.path))
-    yield* checkoutSubmodules(
-      opened.submodules.filter((submodule) => links.has(nameOf(submodule.path))),
-      root,
-      label
-    )
+    const submodules = opened.submodules.filter((submodule) => links.has(nameOf(submodule.path)))
+    yield* checkoutSubmodules(submodules, root, label)
     yield* provePlace(place, tree, entries)
+    yield* Effect.forEach(submodules, (submodule) => proveSubmodule(submodule, root, label), {
+      discard: true
+    })
     const provided = new Set(lock === null ? layer.copied : [])
     const fresh: FreshPlace = {
       root,

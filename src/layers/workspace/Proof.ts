@@ -6,7 +6,7 @@
  */
 import { Effect, FileSystem, Path } from "effect"
 import { readlink } from "node:fs/promises"
-import type { TreeId } from "../../domain/Ids.ts"
+import { TreeId } from "../../domain/Ids.ts"
 import type { ByteString } from "../../domain/patch/ByteString.ts"
 import type { ChangedFile } from "../../domain/Result.ts"
 import { byBytes, displayName, git, gitIn, type Repository, splitNul } from "../git/GitBinary.ts"
@@ -14,7 +14,8 @@ import { changedControl } from "../git/GitDirectory.ts"
 import { gitObject } from "../git/Objects.ts"
 import { failed } from "./Failure.ts"
 import type { Opened } from "./Opened.ts"
-import { isTree, treeMapOf } from "./TreeMap.ts"
+import { type Submodule, submoduleIn } from "./Submodules.ts"
+import { isTree, rootOf, treeMapOf } from "./TreeMap.ts"
 import { entriesOf, type Store, type TreeEntry } from "./Trees.ts"
 
 const tampered = (what: string) =>
@@ -39,6 +40,21 @@ export const provenEntries = Effect.fnUntraced(function* (opened: Opened, tree: 
   if (tree === opened.base) return opened.entries
   const entries = yield* entriesOf(opened.store.git_dir, tree)
   return isTree(treeMapOf(entries, tree.length), tree) ? entries : yield* tampered(`tree ${tree}`)
+})
+
+/** Fails unless a place holds a submodule's commit as it was when the run began, where we have it. */
+export const proveSubmodule = Effect.fnUntraced(function* (
+  submodule: Submodule,
+  root: string,
+  label: string
+) {
+  const { commit, entries, git_dir } = submodule
+  if (git_dir === null || entries === null) return
+  const name = yield* changedControl({ at: git_dir, commit, branch: null, bare: true, shallow: null })
+  if (name !== null) return yield* tampered(`submodule ${submodule.path}`)
+  const map = treeMapOf(entries, commit.length)
+  const place = { ...submoduleIn({ ...submodule, git_dir }, root, label), excludes: "/dev/null" }
+  yield* provePlace(place, TreeId.make(rootOf(map)), entries)
 })
 
 /** The target of a link, in bytes; empty when there is no link. */

@@ -6,10 +6,10 @@ import { TreeId } from "../../domain/Ids.ts"
 import type { ByteString } from "../../domain/patch/ByteString.ts"
 import { keepObject } from "../git/Objects.ts"
 import { quotePath } from "../../domain/WorkspacePath.ts"
-import { displayName, textOf } from "../git/GitBinary.ts"
+import { displayName, nameOf, textOf } from "../git/GitBinary.ts"
 import { refused } from "./Failure.ts"
 import type { Opened } from "./Opened.ts"
-import { changeTree, type PathChange, type TreeMap, treeMapOf } from "./TreeMap.ts"
+import { changeTree, holds, type PathChange, type TreeMap, treeMapOf } from "./TreeMap.ts"
 import {
   checkout,
   differences,
@@ -68,18 +68,28 @@ export const makeRecorder = Effect.fnUntraced(function* (opened: Opened) {
 
   const isSubmodule = (name: ByteString): boolean => gitlinks.has(name)
 
+  const brought = opened.layer.copied.map(nameOf)
+
+  /** Why a path is not the repository's to change, or null: no patch that changes it would apply to the source. */
+  const foreign = (known: TreeMap, name: ByteString): string | null => {
+    const within = (places: Iterable<ByteString>) =>
+      [...places].find((at) => name === at || name.startsWith(`${at}/`))
+    const submodule = within(gitlinks)
+    if (submodule !== undefined)
+      return `is in the submodule ${quotePath(displayName(submodule))}: a patch cannot change files of another repository`
+    return within(brought) !== undefined && !holds(known, name)
+      ? "is no file of the repository: it was brought along from an install or by --include, and a patch cannot change it"
+      : null
+  }
+
   /** The tree after some paths changed. What is on disk there is what the changes say. */
   const record = Effect.fnUntraced(function* (changes: ReadonlyArray<PathChange>) {
-    for (const change of changes) {
-      const submodule = [...gitlinks].find((at) => change.path === at || change.path.startsWith(`${at}/`))
-      if (submodule !== undefined) {
-        return yield* refused(
-          `${quotePath(displayName(change.path))} is in the submodule ${quotePath(displayName(submodule))}: files of another repository cannot be part of the patch`
-        )
-      }
-    }
     const { map, pending, tree: before } = yield* Ref.get(state)
     const known = map ?? treeMapOf(yield* entriesOf(store.git_dir, before), digits)
+    for (const change of changes) {
+      const why = foreign(known, change.path)
+      if (why !== null) return yield* refused(`${quotePath(displayName(change.path))} ${why}`)
+    }
     // Whatever fails from here on leaves the map half changed: it is read again then.
     yield* Ref.update(state, (now) => ({ ...now, map: null }))
     const { objects, root } = changeTree(known, changes)

@@ -4,13 +4,15 @@
 import { Effect, FileSystem, Path } from "effect"
 import { displayName, git, type Repository, splitNul, textOf } from "../git/GitBinary.ts"
 import { copyObjects, type GitLocation, makeGitDirectory } from "../git/GitDirectory.ts"
-import { checkout, type TreeEntry } from "./Trees.ts"
+import { checkout, entriesOf, type TreeEntry } from "./Trees.ts"
 
 export interface Submodule {
   readonly path: string
   /** Our copy of its repository; null when the source has none. */
   readonly git_dir: string | null
   readonly commit: string
+  /** Everything in that commit, as it was when the run began; null when we do not have it. */
+  readonly entries: ReadonlyArray<TreeEntry> | null
 }
 
 /** Names of submodules by path. A name that would climb out of `modules/` is none. */
@@ -49,14 +51,22 @@ export const gatherSubmodules = Effect.fnUntraced(function* (
     Effect.gen(function* () {
       const at = textOf(link.path)
       const name = names.get(link.path)
-      const empty: Submodule = { path: at ?? displayName(link.path), git_dir: null, commit: link.id }
+      const empty: Submodule = {
+        path: at ?? displayName(link.path),
+        git_dir: null,
+        commit: link.id,
+        entries: null
+      }
       if (at === undefined || name === undefined) return empty
       const common_dir = path.join(location.common_dir, "modules", textOf(name) ?? "")
       if (!(yield* fs.exists(path.join(common_dir, "objects")))) return empty
       const git_dir = path.join(into, String(index))
       yield* makeGitDirectory({ at: git_dir, commit: link.id, branch: null, bare: true, shallow: null })
       yield* copyObjects(common_dir, path.join(git_dir, "objects"))
-      const submodule: Submodule = { path: at, git_dir, commit: link.id }
+      const entries = yield* entriesOf(git_dir, link.id).pipe(
+        Effect.catchTag("GitError", () => Effect.succeed(null))
+      )
+      const submodule: Submodule = { path: at, git_dir, commit: link.id, entries }
       return submodule
     })
   )

@@ -48,6 +48,12 @@ export interface PathChange {
   readonly file: { readonly bytes: Uint8Array; readonly executable: boolean } | null
 }
 
+/** Whether there is a file at the path. */
+export const holds = (map: TreeMap, path: ByteString): boolean => {
+  const mode = map.directories.get(parentOf(path))?.get(nameIn(path))?.mode
+  return mode !== undefined && mode !== treeMode
+}
+
 /** Forgets a directory and everything below it. */
 const dropBelow = (map: TreeMap, path: ByteString): void => {
   if (!map.directories.has(path)) return

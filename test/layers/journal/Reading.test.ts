@@ -100,6 +100,28 @@ describe("reading a run", () => {
     }).pipe(Effect.provide(layer))
   })
 
+  it.effect(
+    "takes a run whose writer died before its journal was there as one in which nothing happened",
+    () => {
+      const { fileSystem: fs, layer } = world()
+      return Effect.gen(function* () {
+        yield* Effect.scoped(create("one"))
+        const manifest = JSON.parse(yield* fs.readFileString(`${root}/one/session.json`))
+        const at = (sequence: number) =>
+          fs.writeFileString(
+            `${root}/one/session.json`,
+            JSON.stringify({ ...manifest, head: { sequence, hash: "0".repeat(64) } })
+          )
+        yield* fs.remove(`${root}/one/events.jsonl`)
+        const store = yield* RunStore
+        yield* at(-1)
+        assert.deepStrictEqual((yield* store.show("one")).entries, [])
+        yield* at(0)
+        assert.strictEqual((yield* Effect.flip(store.show("one"))).reason, "damaged")
+      }).pipe(Effect.provide(layer))
+    }
+  )
+
   it.effect("notices any changed byte", () => {
     const { fileSystem: fs, layer } = world()
     return Effect.gen(function* () {

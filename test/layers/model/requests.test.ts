@@ -235,12 +235,16 @@ describe("an Anthropic request", () => {
 describe("any conversation", () => {
   const text = fc.constantFrom("", " ", "hi", "so \n", "世界")
   const id = fc.constantFrom("a", "b", "c:1", "d.2", "e")
+  // Models make names up, and a service refuses the whole history for one that is against its rules.
+  const name = fc.constantFrom("read_file", "functions.read", "a b\n\u001b[31m", "x".repeat(200), "讀")
   const item = fc.oneof(
     fc.record({ role: fc.constant("user"), content: text }),
     fc.record({ role: fc.constant("context"), source: fc.constant("s"), content: text }),
     fc
-      .record({ content: text, provider: fc.constantFrom("anthropic", "x"), ids: fc.uniqueArray(id) })
-      .map(({ ids, ...rest }) => assistant({ ...rest, tool_calls: ids.map((each) => call(each)) })),
+      .record({ content: text, provider: fc.constantFrom("anthropic", "x"), ids: fc.uniqueArray(id), name })
+      .map(({ ids, name: made, ...rest }) =>
+        assistant({ ...rest, tool_calls: ids.map((each) => call(each, { name: made })) })
+      ),
     fc.record({ id, ok: fc.boolean(), content: text }).map((each) => tool(each.id, each.ok, each.content))
   )
   /** Ids are unique in a run: of two calls with one id only the first stays. */

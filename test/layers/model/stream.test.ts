@@ -167,9 +167,10 @@ describe.each(providers)("a model of %s", (provider) => {
           body: '{"error":{"type":"overloaded_error","message":"x"}}'
         }),
         raw({ body: "" }),
-        raw({ status: 504, body: "upstream timed out" })
+        raw({ status: 504, body: "upstream timed out" }),
+        status(500, { headers: { "x-request-id": `for ${key}`, "cf-ray": key } })
       ])
-      const errors = yield* Effect.replicateEffect(failureOf(server, provider), 9)
+      const errors = yield* Effect.replicateEffect(failureOf(server, provider), 10)
       assert.deepStrictEqual(
         errors.map((error) => [error.kind, error.retryable, error.status_code]),
         [
@@ -181,7 +182,8 @@ describe.each(providers)("a model of %s", (provider) => {
           ["provider", true, null],
           ["overloaded", true, null],
           ["truncated_stream", true, null],
-          ["provider", true, 504]
+          ["provider", true, 504],
+          ["provider", true, 500]
         ]
       )
       assert.deepStrictEqual([errors[1]?.retry_after_ms, errors[1]?.request_id], [7_000, "req_7"])
@@ -190,7 +192,19 @@ describe.each(providers)("a model of %s", (provider) => {
         assert.notInclude(JSON.stringify(error.facts), key)
         assert.deepInclude(error.facts, { provider, model: "m" })
       }
-      assert.lengthOf(server.requests, 9)
+      assert.lengthOf(server.requests, 10)
+    })
+  )
+
+  it.effect("keeps no key that its server repeats in an answer", () =>
+    Effect.gen(function* () {
+      const server = yield* serving([turn({ text: `You sent ${key}.`, reasoning: `It sent ${key}.` })])
+      const played = yield* turnOf(server, provider)
+      // A local Ollama is never sent a key, so it cannot repeat one.
+      if (provider === "ollama") return
+      assert.strictEqual(played.turn.text, "You sent [redacted].")
+      const unsigned = played.turn.reasoning.filter((each) => each.signature === undefined)
+      assert.notInclude(JSON.stringify(unsigned), key)
     })
   )
 

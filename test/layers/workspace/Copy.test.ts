@@ -1,7 +1,7 @@
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, FileSystem } from "effect"
 import { execFileSync } from "node:child_process"
-import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
+import { chmodSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { HostEnvironment } from "../../../src/layers/sandbox/Environment.ts"
 import { copyTrees } from "../../../src/layers/workspace/Copy.ts"
@@ -34,6 +34,31 @@ for (const [name, path] of [
     }).pipe(Effect.provide(live))
   )
 }
+
+it.live("copies what is there when something of it vanishes meanwhile", () =>
+  Effect.gen(function* () {
+    const folder = yield* scratch
+    const from = join(folder, "from/6f")
+    mkdirSync(from, { recursive: true })
+    writeFileSync(join(from, "kept"), "x", { mode: 0o444 })
+    const inner = yield* FileSystem.FileSystem
+    const seeing = FileSystem.make({
+      ...inner,
+      readDirectoryEntries: (at) =>
+        Effect.map(inner.readDirectoryEntries(at), (entries) => [
+          ...entries,
+          { name: "tmp_obj_gone", type: "File" as const }
+        ])
+    })
+    // Twice: what the first copy left must not be in the way of the second.
+    const copy = copyTrees([from], join(folder, "to")).pipe(
+      Effect.provideService(FileSystem.FileSystem, seeing)
+    )
+    yield* copy
+    yield* copy
+    assert.deepStrictEqual(readdirSync(join(folder, "to/6f")), ["kept"])
+  }).pipe(Effect.provide(live))
+)
 
 it.live("a throw-away .git of a big repository holds the one commit and works like any other", () =>
   Effect.gen(function* () {

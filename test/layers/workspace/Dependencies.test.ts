@@ -17,7 +17,7 @@ import { layerHost } from "../../../src/layers/sandbox/Host.ts"
 import { Checks as ChecksService } from "../../../src/services/Checks.ts"
 import { assertUntouched, snapshotTree } from "../../support/Leaks.ts"
 import { workspacesFix, workspacesRepo } from "../../support/repos/workspaces.ts"
-import { live, openFor, repository, scratch, write } from "./support.ts"
+import { live, openFor, remove, repository, scratch, write } from "./support.ts"
 
 const checked = Layer.mergeAll(live, Checks.layer.pipe(Layer.provide(layerHost), Layer.provide(live)))
 
@@ -110,6 +110,34 @@ it.live("a place has the dependencies of the base, not what the agent made of th
     const place = yield* workspace.materialise(yield* workspace.scan)
     assert.strictEqual(readFileSync(join(place.root, poisoned), "utf8"), "export const zero = 0\n")
   }).pipe(Effect.provide(live))
+)
+
+it.live(
+  "what was brought along cannot be edited: the patch would not apply, or would carry the user's secrets",
+  () =>
+    Effect.gen(function* () {
+      const repo = yield* repository({
+        files: {
+          "a.txt": "a\n",
+          ".gitignore": ".env\n/node_modules/*\n!/node_modules/own/\n",
+          "node_modules/own/i.js": "1\n"
+        },
+        ignored: { ".env": "KEY=secret\n", "node_modules/dep/i.js": "1\n" }
+      })
+      const { workspace } = yield* openFor(repo, { include: [".env", "node_modules/dep/**"] })
+      for (const change of [
+        write(".env", "KEY=x\n"),
+        remove(".env"),
+        write("node_modules/dep/i.js", "2\n")
+      ]) {
+        const error = yield* Effect.flip(workspace.apply([write("a.txt", "b\n"), change]))
+        assert.strictEqual(error.reason, "refused_path")
+        assert.include(error.message, "brought along")
+      }
+      assert.strictEqual(readFileSync(join(workspace.root, ".env"), "utf8"), "KEY=secret\n")
+      assert.strictEqual(yield* workspace.scan, workspace.prepared.tree)
+      yield* workspace.apply([write("node_modules/own/i.js", "2\n"), write("node_modules/dep.js", "3\n")])
+    }).pipe(Effect.provide(live))
 )
 
 it.live("brings ignored files that a glob names, and only those", () =>

@@ -3,7 +3,7 @@
  */
 import { assert, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
-import { appendFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { appendFileSync, mkdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { deflateSync } from "node:zlib"
 import { gitObject } from "../../../src/layers/git/Objects.ts"
@@ -147,5 +147,42 @@ it.live("a patch is never made against a base that is no longer the source's", (
     forge(directory, blobId("a\n"), "blob", Buffer.from("z\n"))
     const tree = yield* workspace.apply([write("a.txt", "b\n")])
     assert.include(yield* placed(workspace, tree, {}), "own store")
+  }).pipe(Effect.provide(live))
+)
+
+it.live("a submodule is checked as it was when the run began, or not at all", () =>
+  Effect.gen(function* () {
+    const inner = yield* repository({ files: { "in.txt": "in\n" } })
+    const repo = yield* repository({ files: tracked })
+    repo.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", inner.root, "mod")
+    repo.git("commit", "-qm", "submodule")
+    const source = { root: repo.root, head: repo.git("rev-parse", "HEAD") }
+    const forged = yield* openFor(source)
+    const expected = { "mod/in.txt": "in\n" }
+    assert.strictEqual(yield* placed(forged.workspace, forged.workspace.prepared.tree, expected), "whole")
+    const id = blobId("in\n")
+    const at = join(forged.directory, "modules/0/objects", id.slice(0, 2), id.slice(2))
+    rmSync(at, { force: true })
+    mkdirSync(dirname(at), { recursive: true })
+    writeFileSync(at, deflateSync(gitObject("blob", Buffer.from("other\n"), 40).bytes))
+    assert.include(yield* placed(forged.workspace, forged.workspace.prepared.tree, expected), "own store")
+    const planted = yield* openFor(source)
+    writeFileSync(join(planted.directory, "modules/0/info/attributes"), "* text eol=crlf\n")
+    assert.include(yield* placed(planted.workspace, planted.workspace.prepared.tree, expected), "own store")
+  }).pipe(Effect.provide(live))
+)
+
+it.live("what set-up installed is checked as it was put aside, or not at all", () =>
+  Effect.gen(function* () {
+    const repo = yield* repository({ files: { ...tracked, ".gitignore": "node_modules/\n" } })
+    const setup = [["sh", "-c", "mkdir -p node_modules/x && echo 1 > node_modules/x/i.js"]] as const
+    const { directory, workspace } = yield* openFor(repo, { setup })
+    const name = "node_modules/x/i.js"
+    const at = join(directory, "deps", name)
+    assert.strictEqual(yield* placed(workspace, workspace.prepared.tree, { [name]: "1\n" }), "whole")
+    const { atime, mtime } = statSync(at)
+    writeFileSync(at, "2\n")
+    utimesSync(at, atime, mtime)
+    assert.include(yield* placed(workspace, workspace.prepared.tree, {}), "what set-up had installed")
   }).pipe(Effect.provide(live))
 )
