@@ -60,9 +60,15 @@ export const providers = {
   }),
   openrouter: chat("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
   // DeepSeek and Moonshot refuse a history whose tool calls come without the reasoning before them.
-  deepseek: chat("https://api.deepseek.com", "DEEPSEEK_API_KEY", { replay_reasoning: true, slashed_ids: false }),
+  deepseek: chat("https://api.deepseek.com", "DEEPSEEK_API_KEY", {
+    replay_reasoning: true,
+    slashed_ids: false
+  }),
   groq: chat("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
-  moonshotai: chat("https://api.moonshot.ai/v1", "MOONSHOT_API_KEY", { replay_reasoning: true, slashed_ids: false }),
+  moonshotai: chat("https://api.moonshot.ai/v1", "MOONSHOT_API_KEY", {
+    replay_reasoning: true,
+    slashed_ids: false
+  }),
   zai: chat("https://api.z.ai/api/coding/paas/v4", "ZAI_API_KEY", { slashed_ids: false }),
   xai: chat("https://api.x.ai/v1", "XAI_API_KEY", { slashed_ids: false }),
   "nvidia-nim": chat("https://integrate.api.nvidia.com/v1", "NVIDIA_API_KEY"),

@@ -2,7 +2,7 @@
  * Processes that were recorded and are played back: for tests of whatever starts commands, without starting any.
  */
 import { Deferred, Effect, Layer, PlatformError, Ref, Sink, Stream } from "effect"
-import { ChildProcessSpawner, type ChildProcess, CommandLine } from "effect/process"
+import { type ChildProcess, ChildProcessSpawner, type CommandLine } from "effect/process"
 
 export interface RecordedProcess {
   /** The command that this answers, whole. */
@@ -37,7 +37,7 @@ const notRecorded = (argv: ReadonlyArray<string>) =>
   })
 
 /** A word of a command, or of its environment; secrets stay covered. */
-const textOf = (word: CommandLine.Word): string => (typeof word === "string" ? word : String(word))
+const textOf = (word: CommandLine.Word): string => (typeof word === "string" ? word : "<redacted>")
 
 const killedExit = ChildProcessSpawner.ExitCode(137)
 
