@@ -244,7 +244,7 @@ describe("a source in the middle of something", () => {
     await using ran = await execOn(
       repo,
       [calls(fix), says("Done.")],
-      [...checkArgs, "--base", "working-tree", "--no-baseline"]
+      [...checkArgs, "--base", "working-tree"]
     )
     assert.strictEqual(ran.json["terminal_reason"], "verified", ran.result.stderr + JSON.stringify(ran.json))
     assert.deepStrictEqual(ran.json["changed_files"], [addFix.path])

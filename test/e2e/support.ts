@@ -153,6 +153,14 @@ export const call = (name: string, args: Readonly<Record<string, unknown>>): Too
   arguments: args
 })
 export const inRepo = (repo: Repo, path: string) => join(repo.root, path)
-export const checkArgs = ["--check", "node --test", "--unsafe-local-exec"]
+/** A check that `addFix` turns green, as cheap as a process can be: for tests of what happens around checks. */
+export const checkArgs = [
+  "--check",
+  "grep -q 'left + right' src/add.js",
+  "--no-baseline",
+  "--unsafe-local-exec"
+]
+/** The repository's own tests, before and after. */
+export const testArgs = ["--check", "node --test", "--unsafe-local-exec"]
 /** The body of the run's request number `at`, as text. */
 export const bodyOf = (ran: Ran, at: number): string => String(ran.server.calls.at(at)?.rawBody ?? "")

@@ -8,7 +8,7 @@ import {
   assertComplete,
   call,
   calls,
-  checkArgs,
+  testArgs,
   execOn,
   inRepo,
   runTests,
@@ -27,7 +27,7 @@ describe("a verified patch", () => {
     "comes home through %s",
     async (provider) => {
       await using repo = addRepo()
-      await using ran = await execOn(repo, fixing(addFix), checkArgs, { provider })
+      await using ran = await execOn(repo, fixing(addFix), testArgs, { provider })
       assert.strictEqual(ran.result.code, 0, ran.result.stderr)
       assert.strictEqual(ran.json["status"], "completed")
       assert.strictEqual(ran.json["terminal_reason"], "verified")
@@ -49,7 +49,7 @@ describe("a verified patch", () => {
 
   it("stores names relative to the bundle, so that it can be moved", async () => {
     await using repo = addRepo()
-    await using ran = await execOn(repo, fixing(addFix), checkArgs)
+    await using ran = await execOn(repo, fixing(addFix), testArgs)
     const stored = readFileSync(ran.artifact("result"), "utf8")
     assert.notInclude(stored, ran.result.home.folder)
     assert.include(stored, '"patch": "changes.patch"')
@@ -57,7 +57,7 @@ describe("a verified patch", () => {
 
   it("of an npm workspace is proved on the patched package, with the user's node_modules unchanged", async () => {
     await using repo = workspacesRepo()
-    await using ran = await execOn(repo, fixing(workspacesFix), checkArgs)
+    await using ran = await execOn(repo, fixing(workspacesFix), testArgs)
     assert.strictEqual(
       ran.json["terminal_reason"],
       "verified",

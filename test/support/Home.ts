@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto"
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { delimiter, dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
 import { heldLocks, processesOf } from "./Leaks.ts"
 
 /** The world of one or more runs of the command: its own home, temporary folder and token, and nothing inherited. */
@@ -20,6 +21,13 @@ export interface Home extends AsyncDisposable {
   readonly dispose: () => void
 }
 
+/** What a user's second run finds: the bundle compiled. Every home has it, since nothing else is kept there. */
+const sharedCache = (): string => {
+  const folder = fileURLToPath(new URL("../../node_modules/.cache/looplane-tests", import.meta.url))
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  return folder
+}
+
 export const makeHome = (): Home => {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "looplane-home-")))
   const at = (name: string) => {
@@ -35,7 +43,7 @@ export const makeHome = (): Home => {
     HOME: at("home"),
     XDG_CONFIG_HOME: at("config"),
     XDG_STATE_HOME: at("state"),
-    XDG_CACHE_HOME: at("cache"),
+    XDG_CACHE_HOME: sharedCache(),
     XDG_DATA_HOME: at("data"),
     XDG_RUNTIME_DIR: at("runtime"),
     TMPDIR: tmp,

@@ -1,17 +1,22 @@
 import { execFileSync } from "node:child_process"
+import { createHash } from "node:crypto"
 import {
   appendFileSync,
   chmodSync,
+  cpSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
   realpathSync,
+  renameSync,
   rmSync,
   symlinkSync,
   writeFileSync
 } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
 
 /** A file by its text (mode 644), its exact bytes, or a symbolic link. */
 export type FileSpec =
@@ -110,6 +115,35 @@ const checkStates = (spec: RepoSpec, git: Repo["git"]): void => {
   }
 }
 
+const templates = fileURLToPath(new URL("../../node_modules/.cache/looplane-tests/repos", import.meta.url))
+
+/**
+ * The committed part of a repository: made once by git, then copied. The same spec gives the same commits, so a copy is
+ * what git would make again, at a fraction of its processes.
+ */
+const fromTemplate = (spec: RepoSpec, root: string, make: () => string): string => {
+  const { commits, files, message } = spec
+  const key = createHash("sha256")
+    .update(JSON.stringify([files, message, commits]))
+    .digest("hex")
+  const template = join(templates, key)
+  if (existsSync(template)) {
+    cpSync(template, root, { recursive: true, verbatimSymlinks: true })
+    return readFileSync(join(root, ".git", "refs", "heads", "main"), "utf8").trim()
+  }
+  const head = make()
+  mkdirSync(templates, { recursive: true })
+  const fresh = mkdtempSync(join(templates, "new-"))
+  cpSync(root, fresh, { recursive: true, verbatimSymlinks: true })
+  try {
+    renameSync(fresh, template)
+  } catch {
+    // Another worker was faster with the same one.
+    rmSync(fresh, { recursive: true, force: true })
+  }
+  return head
+}
+
 /** Makes a real repository in a fresh temporary folder. */
 export const makeRepo = (spec: RepoSpec): Repo => {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "looplane-repo-")))
@@ -130,7 +164,7 @@ export const makeRepo = (spec: RepoSpec): Repo => {
     return readFileSync(join(root, ".git", "refs", "heads", "main"), "utf8").trim()
   }
   const dispose = () => rmSync(folder, { recursive: true, force: true })
-  const build = (): string => {
+  const commitAll = (): string => {
     mkdirSync(root)
     git("-c", "init.defaultBranch=main", "init", "--quiet", "--template=")
     // Automatic maintenance would go on in the background after the fixture is ready.
@@ -138,7 +172,10 @@ export const makeRepo = (spec: RepoSpec): Repo => {
     appendFileSync(join(root, ".git", "config"), quiet)
     let head = commit(spec.files, spec.message ?? "fixture")
     for (const next of spec.commits ?? []) head = commit(next.files, next.message)
-
+    return head
+  }
+  const build = (): string => {
+    const head = fromTemplate(spec, root, commitAll)
     write({ ...spec.ignored, ...spec.untracked, ...spec.dirty })
     if (spec.ignored !== undefined || spec.untracked !== undefined || spec.dirty !== undefined)
       checkStates(spec, git)

@@ -88,9 +88,12 @@ const serve = Effect.fnUntraced(function* (
     diff: (tree) =>
       closed(
         "the trees cannot be compared",
-        Effect.flatMap(Ref.get(settled), (known) =>
-          known?.tree === tree ? Effect.succeed(known.diff) : Effect.map(difference(tree), ({ diff }) => diff)
-        )
+        Effect.flatMap(Ref.get(settled), (known) => {
+          if (tree === opened.base) return Effect.succeed({ patch: new Uint8Array(), files: [] })
+          return known?.tree === tree
+            ? Effect.succeed(known.diff)
+            : Effect.map(difference(tree), ({ diff }) => diff)
+        })
       ),
     restore: (tree) => closed("the workspace cannot be put back", recorder.restore(tree)),
     materialise: (tree) =>
