@@ -21,7 +21,16 @@ const printVersion = () => {
   try {
     fs.writeSync(1, `looplane ${version}\n`)
   } catch (error) {
-    if (error.code !== "EPIPE") throw error
+    // A reader that went away is no fault; a place that takes nothing is, and that needs no stack.
+    if (error.code !== "EPIPE") process.exitCode = 1
+  }
+}
+
+const makeDirectory = (directory) => {
+  try {
+    fs.mkdirSync(directory, { mode: 0o700 })
+  } catch (error) {
+    if (error.code !== "EEXIST") throw error
   }
 }
 
@@ -36,8 +45,10 @@ const compileCacheDirectory = () => {
   const ours = path.join(cache, "looplane")
   const directory = path.join(ours, "compile")
   try {
-    fs.mkdirSync(directory, { recursive: true, mode: 0o700 })
+    // One level at a time: a recursive mkdir never returns below /proc.
+    makeDirectory(cache)
     for (const each of [ours, directory]) {
+      makeDirectory(each)
       const found = fs.lstatSync(each)
       if (!found.isDirectory() || found.uid !== process.getuid() || (found.mode & 0o077) !== 0)
         return undefined

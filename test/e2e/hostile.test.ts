@@ -8,11 +8,7 @@ import { call, calls, execOn, says } from "./support.ts"
 
 const create = (path: string, content: string) => call("create_file", { path, content })
 /** A check that passes as soon as a file of the model's choosing is there. */
-const wants = (path: string) => [
-  "--check",
-  `node -e "process.exit(require('node:fs').existsSync('${path}') ? 0 : 1)"`,
-  "--unsafe-local-exec"
-]
+const wants = (path: string) => ["--check", `test -e ${path}`, "--no-baseline", "--unsafe-local-exec"]
 const twice = [says("Done."), says("It is done.")]
 
 describe("a check that only passes by a trick is not verified", () => {
@@ -116,7 +112,7 @@ describe("a hostile repository", () => {
       await using ran = await execOn(
         repo,
         [calls(create("new.txt", "x\n")), says("Done.")],
-        ["--check", "node -e 0", "--unsafe-local-exec"]
+        ["--check", "true", "--unsafe-local-exec"]
       )
       assert.strictEqual(ran.json["terminal_reason"], "verified", ran.result.stderr)
       assert.deepStrictEqual(repo.ran(), [], existsSync(marker) ? readFileSync(marker, "utf8") : "")
@@ -133,7 +129,7 @@ describe("a hostile repository", () => {
       await using ran = await execOn(
         repo,
         [calls(create("new.txt", "x\n")), says("Done.")],
-        ["--check", "node -e 0", "--unsafe-local-exec", "--base", "working-tree"]
+        ["--check", "true", "--unsafe-local-exec", "--base", "working-tree"]
       )
       assert.strictEqual(ran.json["terminal_reason"], "verified", ran.result.stderr)
       assert.deepStrictEqual(repo.ran(), [])

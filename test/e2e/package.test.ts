@@ -117,6 +117,14 @@ describe("the launcher", () => {
     assert.deepStrictEqual([status, stdout], [0, "ran\n"])
   })
 
+  it.runIf(fs.existsSync("/proc/self"))("works with a home that is no place for files", () => {
+    const place = installation({ bundle: "console.log('ran')" })
+    for (const cache of ["/proc", "/dev/null", "/nonexistent/deep/er"]) {
+      const { status, stdout } = run({ ...place, env: { ...place.env, XDG_CACHE_HOME: cache } })
+      assert.deepStrictEqual([status, stdout], [0, "ran\n"], cache)
+    }
+  })
+
   it("goes on when the reader of stdout goes away", async () => {
     const bundle = `
       import fs from "node:fs"
