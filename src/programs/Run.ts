@@ -14,7 +14,7 @@ import { Git } from "../services/Git.ts"
 import { Models, type Model } from "../services/Model.ts"
 import { RunStore, type Journal, type StoreError } from "../services/RunStore.ts"
 import { Sandbox } from "../services/Sandbox.ts"
-import { Tools, type ToolContext } from "../services/Tools.ts"
+import { Tools, type EditedFiles, type ToolContext } from "../services/Tools.ts"
 import { Workspaces, type OpenWorkspace, type WorkspaceError } from "../services/Workspace.ts"
 import { ending } from "./Ending.ts"
 import { finish } from "./Finish.ts"
@@ -102,7 +102,9 @@ const story = Effect.fnUntraced(function* (
   const { system, toolset } = yield* beginConversation(journal, task)
 
   const verifying = (open: OpenWorkspace): Verifying => ({ journal, task, workspace: open, stopwatch })
+  const edited = yield* Ref.make<EditedFiles>(new Map())
   const context = Effect.map(workspace, (open): ToolContext => ({
+    edited,
     workspace: open,
     limits: task.limits,
     allowed_paths: task.allowed_paths,

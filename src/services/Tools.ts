@@ -1,7 +1,7 @@
 /**
  * What a model may do. One record per tool holds its schema, its effect on the world, its flags and its handler.
  */
-import { Context, type Effect } from "effect"
+import { Context, type Effect, type Ref } from "effect"
 import type { ActionEffect } from "../domain/Event.ts"
 import type { TreeId } from "../domain/Ids.ts"
 import type { CheckOutcome } from "../domain/Result.ts"
@@ -18,11 +18,22 @@ export interface Observation {
   readonly tree?: TreeId
 }
 
+/** How large a file is, in the units of the limits on a patch. */
+export interface FileSize {
+  readonly bytes: number
+  readonly lines: number
+}
+
+/** Every path that a tool has edited, with its size before the first and after the last edit. */
+export type EditedFiles = ReadonlyMap<string, { readonly before: FileSize; readonly after: FileSize }>
+
 /** What a tool of one run works with. */
 export interface ToolContext {
   readonly workspace: OpenWorkspace
   readonly limits: Limits
   readonly allowed_paths: ReadonlyArray<string>
+  /** Together they bound the patch, so that most edits need no diff to be known to be within the limits. */
+  readonly edited: Ref.Ref<EditedFiles>
   /** Runs a declared check on the workspace as it stands; null when none has that name. */
   readonly run_check: (name: string) => Effect.Effect<CheckOutcome | null, StoreError>
 }

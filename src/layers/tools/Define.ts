@@ -34,7 +34,10 @@ export interface ToolSpec<S extends Arguments> {
   readonly schema: S
   readonly effect: ActionEffect
   readonly concurrent: boolean
-  readonly handler: (args: S["Type"], context: ToolContext) => Effect.Effect<Observation, ToolFailure | StoreError>
+  readonly handler: (
+    args: S["Type"],
+    context: ToolContext
+  ) => Effect.Effect<Observation, ToolFailure | StoreError>
   /** What a person should see before allowing it. */
   readonly preview: (args: S["Type"]) => string
 }
@@ -124,11 +127,13 @@ export const defineTool = <const S extends Arguments>(spec: ToolSpec<S>): Tool =
     if (Result.isFailure(decoded)) {
       return Effect.succeed({ ok: false, content: describeError(decoded.failure, args, parameters) })
     }
-    return spec.handler(decoded.success, context).pipe(
-      Effect.catchTag(["Refused", "WorkspaceError", "PatchError", "SearchError"], (failure) =>
-        Effect.as(Effect.logDebug(`tool ${spec.name} refused`, failure), observe(failure))
+    return spec
+      .handler(decoded.success, context)
+      .pipe(
+        Effect.catchTag(["Refused", "WorkspaceError", "PatchError", "SearchError"], (failure) =>
+          Effect.as(Effect.logDebug(`tool ${spec.name} refused`, failure), observe(failure))
+        )
       )
-    )
   }
   return {
     definition: { name: spec.name, description: spec.description, parameters },

@@ -1,11 +1,11 @@
 /**
  * How every edit reaches the workspace: all of its changes or none, within the run's limits, and shown back.
  */
-import { Effect, TextDiff } from "effect"
+import { Effect, Ref, TextDiff } from "effect"
 import type { FileChange, FileNode } from "../../domain/patch/FileSet.ts"
 import { boundText } from "../../domain/Text.ts"
 import { quotePath } from "../../domain/WorkspacePath.ts"
-import type { Observation, ToolContext } from "../../services/Tools.ts"
+import type { EditedFiles, FileSize, Observation, ToolContext } from "../../services/Tools.ts"
 import type { WorkspaceDiff, WorkspaceError } from "../../services/Workspace.ts"
 import { refuse, Refused } from "./Define.ts"
 
@@ -47,6 +47,43 @@ const overLimit = ({ files, patch }: WorkspaceDiff, { limits }: ToolContext): st
     ? `the patch would have ${lines} lines, more than ${limits.max_patch_lines}`
     : undefined
 }
+
+const sizeOf = (bytes: Uint8Array): FileSize => ({ bytes: bytes.length, lines: lineCount(bytes) })
+const nothing: FileSize = { bytes: 0, lines: 0 }
+/** What a file's headers in a patch have at most, beside twice its path. */
+const header: FileSize = { bytes: 1024, lines: 12 }
+
+/**
+ * Whether the patch is within the limits whatever a diff would say. A text patch holds no byte of the old and the new
+ * file more than once and one sign a line; a binary one holds five characters for four bytes, 52 bytes a line.
+ */
+const surelyWithin = (edited: EditedFiles, { limits }: ToolContext): boolean => {
+  let bytes = 0
+  let lines = 0
+  for (const [path, { after, before }] of edited) {
+    const both = before.bytes + after.bytes
+    bytes += header.bytes + 8 * path.length + 2 * both
+    lines += header.lines + before.lines + after.lines + Math.ceil(both / 52)
+  }
+  return (
+    edited.size <= limits.max_changed_files &&
+    bytes <= limits.max_patch_bytes &&
+    lines <= limits.max_patch_lines
+  )
+}
+
+const remember = (context: ToolContext, changes: ReadonlyArray<FileChange>, before: Before) =>
+  Ref.updateAndGet(context.edited, (edited) => {
+    const next = new Map(edited)
+    for (const change of changes) {
+      const node = before.get(change.path)
+      next.set(change.path, {
+        before: edited.get(change.path)?.before ?? (node?._tag === "File" ? sizeOf(node.bytes) : nothing),
+        after: change._tag === "Write" ? sizeOf(change.bytes) : nothing
+      })
+    }
+    return next
+  })
 
 const decode = (bytes: Uint8Array): string => new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes)
 
@@ -101,6 +138,8 @@ export const applyEdit = Effect.fnUntraced(function* (
   const large = requireSizes(changes, context)
   if (large !== undefined) return yield* large
   const tree = yield* workspace.apply(changes)
+  const done = Effect.sync((): Observation => ({ ok: true, content: report(changes, before), tree }))
+  if (surelyWithin(yield* remember(context, changes, before), context)) return yield* done
   const takeBack = Effect.fnUntraced(function* (
     why: string
   ): Effect.fn.Return<never, Refused | WorkspaceError> {
@@ -112,6 +151,5 @@ export const applyEdit = Effect.fnUntraced(function* (
     Effect.catch((error) => Effect.succeed(`its patch could not be made: ${error.message}`))
   )
   if (why !== undefined) return yield* takeBack(why)
-  const observation: Observation = { ok: true, content: report(changes, before), tree }
-  return observation
+  return yield* done
 })

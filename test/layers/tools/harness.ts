@@ -1,12 +1,12 @@
 /** Tools over a workspace in memory. */
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Ref } from "effect"
 import { layerMemory } from "../../../src/layers/search/Memory.ts"
 import { layer } from "../../../src/layers/tools/Tools.ts"
 import { makeMemoryWorkspace, type MemoryFile } from "../../../src/layers/workspace/Memory.ts"
 import type { FileNode } from "../../../src/domain/patch/FileSet.ts"
 import type { CheckOutcome } from "../../../src/domain/Result.ts"
 import { defaultLimits, type Limits } from "../../../src/domain/Task.ts"
-import { Tools, type ToolContext } from "../../../src/services/Tools.ts"
+import { Tools, type EditedFiles, type ToolContext } from "../../../src/services/Tools.ts"
 
 export interface Options {
   readonly limits?: Partial<Limits>
@@ -37,6 +37,7 @@ export const open = Effect.fnUntraced(function* (
   const memory = yield* makeMemoryWorkspace(files)
   const checks = options.checks ?? {}
   const context: ToolContext = {
+    edited: yield* Ref.make<EditedFiles>(new Map()),
     workspace: memory.workspace,
     limits: { ...defaultLimits, ...options.limits },
     allowed_paths: options.allowed_paths ?? ["**"],
