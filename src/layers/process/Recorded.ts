@@ -70,7 +70,10 @@ export const makeRecordedSpawner = (recordings: ReadonlyArray<RecordedProcess>) 
         argv,
         cwd: command.options.cwd,
         env: Object.fromEntries(
-          Object.entries(command.options.env ?? {}).map(([name, value]) => [name, value === undefined ? value : textOf(value)])
+          Object.entries(command.options.env ?? {}).map(([name, value]) => [
+            name,
+            value === undefined ? value : textOf(value)
+          ])
         ),
         killed: false
       }

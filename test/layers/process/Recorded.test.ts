@@ -15,8 +15,14 @@ describe("recorded processes", () => {
         { argv: ["git", "status"], stdout: "clean\n" },
         { argv: ["node", "--test"], stdout: "1 fails\n", stderr: "oh\n", exit_code: 1 }
       ])
-      assert.strictEqual(yield* spawner.string(ChildProcess.make("git", ["status"], { cwd: "/repo" })), "clean\n")
-      assert.strictEqual(yield* spawner.exitCode(ChildProcess.make("node", ["--test"])), ChildProcessSpawner.ExitCode(1))
+      assert.strictEqual(
+        yield* spawner.string(ChildProcess.make("git", ["status"], { cwd: "/repo" })),
+        "clean\n"
+      )
+      assert.strictEqual(
+        yield* spawner.exitCode(ChildProcess.make("node", ["--test"])),
+        ChildProcessSpawner.ExitCode(1)
+      )
       assert.deepStrictEqual(
         (yield* started).map(({ argv, cwd }) => [argv.join(" "), cwd]),
         [
@@ -56,7 +62,10 @@ describe("recorded processes", () => {
       assert.isTrue(yield* handle.isRunning)
       yield* Scope.close(scope, Exit.void)
       assert.strictEqual(yield* Fiber.join(waiting), ChildProcessSpawner.ExitCode(137))
-      assert.deepStrictEqual((yield* started).map(({ killed }) => killed), [true])
+      assert.deepStrictEqual(
+        (yield* started).map(({ killed }) => killed),
+        [true]
+      )
     })
   )
 })
