@@ -24,6 +24,23 @@ export const CheckOutcome = Schema.Struct({
 })
 export type CheckOutcome = typeof CheckOutcome.Type
 
+/** The outcome of a check that was not run to an end of its own. */
+export const unrun = (
+  check: { readonly name: string; readonly argv: ReadonlyArray<string> },
+  verdict: CheckVerdict,
+  reason: string,
+  exit_code: number | null = null
+): CheckOutcome => ({
+  name: check.name,
+  argv: check.argv,
+  verdict,
+  exit_code,
+  duration_seconds: 0,
+  tests: null,
+  reason,
+  output: ""
+})
+
 export const RunStatus = Schema.Literals(["completed", "failed", "cancelled"])
 export type RunStatus = typeof RunStatus.Type
 

@@ -4,7 +4,7 @@
 import { Effect, type Scope } from "effect"
 import type { CheckPurpose } from "../domain/Event.ts"
 import type { TreeId } from "../domain/Ids.ts"
-import type { CheckOutcome } from "../domain/Result.ts"
+import { unrun, type CheckOutcome } from "../domain/Result.ts"
 import { checksOf, isFormOnly, type Check, type Task } from "../domain/Task.ts"
 import { Checks } from "../services/Checks.ts"
 import type { Journal, StoreError } from "../services/RunStore.ts"
@@ -17,18 +17,6 @@ export interface Verifying {
   readonly workspace: OpenWorkspace
   readonly stopwatch: Stopwatch
 }
-
-/** A check that could not be given a place to run in. */
-const unplaced = (check: Check, error: WorkspaceError): CheckOutcome => ({
-  name: check.name,
-  argv: check.argv,
-  verdict: "could_not_verify",
-  exit_code: null,
-  duration_seconds: 0,
-  tests: null,
-  reason: `no place to run it in: ${error.message}`,
-  output: ""
-})
 
 /** Runs one check on a tree, in a place of its own, and journals both ends. */
 export const runCheck = Effect.fn("Verify.runCheck")(function* (
@@ -67,7 +55,10 @@ export const runCheck = Effect.fn("Verify.runCheck")(function* (
   })
   const { outcome, wrote } = yield* Effect.scoped(inPlace).pipe(
     Effect.catchTag("WorkspaceError", (error) =>
-      Effect.succeed({ outcome: unplaced(check, error), wrote: [] })
+      Effect.succeed({
+        outcome: unrun(check, "could_not_verify", `no place to run it in: ${error.message}`),
+        wrote: []
+      })
     )
   )
   yield* journal.append({ event_type: "verification.completed", data: { purpose, tree, outcome, wrote } })

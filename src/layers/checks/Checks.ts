@@ -2,7 +2,7 @@
  * Runs declared checks and judges them by what happened, never by what anybody says.
  */
 import { Context, Effect, FileSystem, Layer, Path } from "effect"
-import type { CheckOutcome } from "../../domain/Result.ts"
+import { unrun, type CheckOutcome } from "../../domain/Result.ts"
 import type { Check } from "../../domain/Task.ts"
 import { foundNoTests, mustReport, testsRun } from "../../domain/TestReport.ts"
 import { type CheckPlace, Checks } from "../../services/Checks.ts"
@@ -20,22 +20,6 @@ interface Options {
 const remedy = "install it with --setup, or bring it along with --deps"
 
 const seconds = (milliseconds: number): string => String(Math.round(milliseconds / 100) / 10)
-
-const unrun = (
-  check: Check,
-  verdict: CheckOutcome["verdict"],
-  reason: string,
-  exit_code: number | null = null
-): CheckOutcome => ({
-  name: check.name,
-  argv: check.argv,
-  verdict,
-  exit_code,
-  duration_seconds: 0,
-  tests: null,
-  reason,
-  output: ""
-})
 
 /** Whether a text names a path, or something below it, and not one that only begins alike. */
 const names = (text: string, path: string): boolean => {
