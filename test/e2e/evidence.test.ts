@@ -6,7 +6,7 @@ import { execFileSync } from "node:child_process"
 import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
-import { makeHome, runCli, type Home } from "../support/Cli.ts"
+import { makeHome, runCli, startCli, type Home } from "../support/Cli.ts"
 import { assertUntouched, heldLocks, snapshotTree } from "../support/Leaks.ts"
 import { startModelServer } from "../support/ModelServer.ts"
 import { makeRepo, type Repo } from "../support/Repo.ts"
@@ -62,15 +62,6 @@ const endings = async (home: Home, cwd: string): Promise<ReadonlyArray<string | 
     found.push(/"terminal_reason": ?"([a-z_]+)"/.exec(shown.stdout)?.[1] ?? null)
   }
   return found
-}
-
-/** One seeded choice after another, so that a failure can be repeated. */
-const generator = (seed: number) => {
-  let state = seed
-  return () => {
-    state = (Math.imul(state, 1103515245) + 12345) & 0x7fffffff
-    return state / 0x7fffffff
-  }
 }
 
 describe("a check that reaches into its own run", () => {
@@ -146,28 +137,27 @@ describe("a run that dies at any moment", () => {
   it("leaves the source as it was, no lock, and a journal that opens", async () => {
     await using repo = addRepo()
     const before = snapshotTree(repo.root)
-    const random = generator(11)
-    for (let round = 0; round < 5; round++) {
+    for (const moment of [
+      "run.created",
+      "model.requested",
+      "tool.started",
+      "verification.started",
+      "run.ended"
+    ]) {
       await using server = await startModelServer([calls(fix), says("Done.")])
       await using home = makeHome()
-      const delay = 20 + Math.floor(random() * 900)
-      const kill = new Promise((resolve) => setTimeout(resolve, delay))
-      const result = await runCli(
-        ["exec", "Fix add.", "-C", repo.root, ...providerArgs(server), ...checkArgs],
-        {
-          cwd: repo.root,
-          home,
-          env: { OPENAI_API_KEY: "x" },
-          signalAfter: kill,
-          signal: "SIGKILL"
-        }
+      await using running = startCli(
+        ["exec", "Fix add.", "-C", repo.root, ...providerArgs(server), ...checkArgs, "--output", "jsonl"],
+        { cwd: repo.root, home, env: { OPENAI_API_KEY: "x" } }
       )
+      await running.stdoutLine((line) => line.includes(`"event_type":"${moment}"`))
+      running.signal("SIGKILL")
+      const result = await running.done
       assertUntouched(before, snapshotTree(repo.root))
       home.kill()
       const ended = await endings(home, repo.root)
       if (result.signal === null) assert.deepStrictEqual(ended, ["verified"])
-      else
-        assert.include([[], [null], ["verified"]].map(String), String(ended), `${delay} ms: ${result.stderr}`)
+      else assert.include([[null], ["verified"]].map(String), String(ended), `${moment}: ${result.stderr}`)
       const locks = home
         .leftovers()
         .filter((line) => line.startsWith("lock") && line.includes(".writer.lock"))

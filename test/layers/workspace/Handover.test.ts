@@ -191,22 +191,26 @@ const judge = Effect.fnUntraced(function* (sample: Sample) {
   const git = (cwd: string, args: ReadonlyArray<string>, input: Uint8Array = new Uint8Array()) =>
     execFileSync("git", args, { cwd, env, input, stdio: ["pipe", "pipe", "pipe"], encoding: "utf8" }).trim()
   const apply = ["apply", "--whitespace=nowarn", "-"]
-  yield* Effect.try({
-    try: () => {
-      const source = join(folder, "source")
-      cpSync(repo.root, source, { recursive: true, verbatimSymlinks: true })
-      git(source, apply, patch)
-      assert.deepStrictEqual(contents(source), contents(place.root))
-      if (hasReturns(sample)) return
-      const converting = join(folder, "converting")
-      cpSync(join(repo.root, ".git"), join(converting, ".git"), { recursive: true })
-      git(converting, ["config", "core.autocrlf", "true"])
-      git(converting, ["checkout", "-q", "-f", "HEAD", "--", "."])
-      git(converting, apply, patch)
-      git(converting, ["add", "-A", "-f"])
-      assert.strictEqual(git(converting, ["write-tree"]), tree, "under core.autocrlf")
-    },
-    catch: (cause) => new Error(explain(sample, cause))
+  const handOver = () => {
+    const source = join(folder, "source")
+    cpSync(repo.root, source, { recursive: true, verbatimSymlinks: true })
+    git(source, apply, patch)
+    assert.deepStrictEqual(contents(source), contents(place.root))
+    if (hasReturns(sample)) return
+    const converting = join(folder, "converting")
+    cpSync(join(repo.root, ".git"), join(converting, ".git"), { recursive: true })
+    git(converting, ["config", "core.autocrlf", "true"])
+    git(converting, ["checkout", "-q", "-f", "HEAD", "--", "."])
+    git(converting, apply, patch)
+    git(converting, ["add", "-A", "-f"])
+    assert.strictEqual(git(converting, ["write-tree"]), tree, "under core.autocrlf")
+  }
+  yield* Effect.sync(() => {
+    try {
+      handOver()
+    } catch (cause) {
+      assert.fail(explain(sample, cause))
+    }
   })
 }, Effect.scoped)
 
