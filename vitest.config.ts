@@ -4,8 +4,8 @@ import { defineConfig } from "vitest/config"
 // One module graph per worker: importing Effect again for every file costs more than the tests. It asks for tests
 // without module-level mutable state and without module mocks.
 const shared = { isolate: false, pool: "forks", testTimeout: 15_000, hookTimeout: 30_000 } as const
-// Half of most tests is waiting for processes, so even two cores keep two workers busy.
-const maxWorkers = Math.max(2, availableParallelism() - 1)
+// Much of most tests is waiting for processes, so one more worker than cores keeps them busy.
+const maxWorkers = availableParallelism() + 1
 
 export default defineConfig({
   test: {

@@ -12,19 +12,20 @@ const wants = (path: string) => ["--check", `test -e ${path}`, "--no-baseline", 
 const twice = [says("Done."), says("It is done.")]
 
 describe("a check that only passes by a trick is not verified", () => {
-  it.each<readonly [string, ReadonlyArray<ReturnType<typeof create>>, string]>([
-    ["the repository's .git", [create(".git/trick", "x\n")], ".git/trick"],
-    ["its info directory", [create(".git/info/trick", "x\n")], ".git/info/trick"],
-    ["a file outside", [create("../trick.txt", "x\n")], "../trick.txt"],
-    ["an absolute path", [create("/tmp/looplane-trick.txt", "x\n")], "/tmp/looplane-trick.txt"]
-  ])("%s", async (_, tricks, path) => {
+  it("a file under .git, outside the clone, or at an absolute path", async () => {
     await using repo = addRepo()
+    const places = [".git/trick", ".git/info/trick", "../trick.txt", "/tmp/looplane-trick.txt"]
     await using ran = await execOn(
       repo,
-      [calls(...tricks), calls(create("visible.txt", "x\n")), ...twice],
-      wants(path)
+      [calls(...places.map((path) => create(path, "x\n"))), calls(create("visible.txt", "x\n")), ...twice],
+      [
+        "--check",
+        `sh -c '${places.map((path) => `test -e ${path}`).join(" || ")}'`,
+        "--no-baseline",
+        "--unsafe-local-exec"
+      ]
     )
-    assert.notStrictEqual(ran.json["terminal_reason"], "verified", ran.result.stderr)
+    assert.strictEqual(ran.json["terminal_reason"], "checks_failed", ran.result.stderr)
     assert.notInclude(ran.readArtifact("patch"), "trick")
     assert.isFalse(existsSync("/tmp/looplane-trick.txt"))
   })

@@ -180,7 +180,7 @@ describe("ripgrep and the walk", () => {
           [{ ...plain, ...where }, plain]
         )
       ),
-      { numRuns: 25 }
+      { numRuns: 15 }
     )
   )
 
@@ -201,7 +201,7 @@ describe("ripgrep and the walk", () => {
             [{ ...plain, ...query, case_sensitive, limit }]
           )
       ),
-      { numRuns: 40 }
+      { numRuns: 25 }
     )
   )
 })
