@@ -99,7 +99,7 @@ export const finish = Effect.fn("Finish.finish")(function* (options: {
   yield* journal.writeFile(artifactNames.test_log, logOf(before))
   const settled = final.reason === "no_changes" ? [] : before.verification
   yield* journal.writeFile(artifactNames.verification, `${JSON.stringify(settled, null, 2)}\n`)
-  const entry = yield* journal.append({
+  yield* journal.append({
     event_type: "run.ended",
     data: {
       status,
@@ -131,5 +131,5 @@ export const finish = Effect.fn("Finish.finish")(function* (options: {
     artifacts: artifactNames
   }
   yield* journal.writeFile(artifactNames.result, `${JSON.stringify(result, null, 2)}\n`)
-  return { result, sequence: entry.sequence }
+  return result
 })

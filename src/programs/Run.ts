@@ -208,7 +208,7 @@ export const run = Effect.fn("Run.run")(function* <E = never>(
       }
       if (Exit.isFailure(exit) && Cause.hasFails(exit.cause)) return yield* Effect.failCause(exit.cause)
       if (Exit.isFailure(exit)) yield* Effect.logError("the run died of a defect", exit.cause)
-      const { result } = yield* finish({
+      const result = yield* finish({
         journal,
         task,
         workspace: yield* Ref.get(opened),

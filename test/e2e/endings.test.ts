@@ -190,7 +190,8 @@ describe("how a run ends", () => {
       [calls(fix), says("Done.")],
       ["--check", "node --test --test-name-pattern=none", "--unsafe-local-exec"]
     )
-    assert.notStrictEqual(ran.json["terminal_reason"], "verified")
+    assert.strictEqual(ran.result.code, 1)
+    assert.strictEqual(ran.json["terminal_reason"], "could_not_verify", JSON.stringify(ran.json))
   })
 
   it("after an empty answer, which is asked for once more", async () => {
