@@ -7,9 +7,11 @@ import { ConversationItem, ModelTurn, ToolCall } from "./Conversation.ts"
 import { CommitId, Digest, RunId, ToolCallId, TreeId } from "./Ids.ts"
 import { ModelErrorFacts } from "./ModelError.ts"
 import { PromptSection } from "./Prompt.ts"
-import { CheckOutcome, Lane, RunStatus, TerminalReason } from "./Result.ts"
+import { Octets } from "./Octets.ts"
+import { ChangedFile, CheckOutcome, Lane, RunStatus, TerminalReason } from "./Result.ts"
 import { Dependencies } from "./Task.ts"
 import { Usage } from "./Usage.ts"
+import { Exchange } from "./Wire.ts"
 
 /** What an action does to the world. Named so that nobody confuses it with an Effect. */
 export const ActionEffect = Schema.Literals(["read", "modify", "modify_execute", "execute"])
@@ -36,6 +38,14 @@ export const RunCreated = event("run.created", {
   prompt_version: Schema.String,
   base_sha: CommitId,
   store_version: Schema.Int
+})
+/** What the prompt is made of, beside the task: facts of the base commit. */
+export const RepositoryRead = event("repository.read", {
+  /** Files of the base commit. */
+  files: Schema.Int,
+  /** Their paths, as many as the prompt shows. */
+  overview: Schema.String,
+  instructions: Schema.Array(Schema.Struct({ source: Schema.String, content: Schema.String }))
 })
 /** The stable and dynamic prompt as sent first, and the conversation's first items. */
 export const PromptBuilt = event("prompt.built", {
@@ -64,12 +74,30 @@ export const WorkspacePrepared = event("workspace.prepared", {
   }),
   setup: Schema.Array(Schema.String)
 })
+/** The workspace stands again where the journal says, before a resumed run goes on. */
+export const WorkspaceRestored = event("workspace.restored", {
+  tree: TreeId,
+  /** What stood there: another tree is what an unfinished tool left. Null when the workspace was made anew. */
+  found: Schema.NullOr(TreeId)
+})
+/** The state that a final answer is judged by. */
+export const WorkspaceScanned = event("workspace.scanned", { tree: TreeId })
 export const ConversationAppended = event("conversation.appended", { item: ConversationItem })
 export const ModelRequested = event("model.requested", {
   step: Step,
   provider: Schema.String,
   model: Schema.String,
-  lane: Lane
+  lane: Lane,
+  /** Active time that the run had used, in milliseconds. */
+  active_ms: Schema.optionalKey(Schema.Finite)
+})
+/** What crossed the wire for one attempt, before what it came to. A model without a wire has none. */
+export const ModelExchanged = event("model.exchanged", {
+  step: Step,
+  attempt: Schema.Int,
+  provider: Schema.String,
+  model: Schema.String,
+  exchange: Exchange
 })
 export const ModelCompleted = event("model.completed", {
   step: Step,
@@ -126,6 +154,12 @@ export const ApprovalRequested = event("approval.requested", {
 })
 export const ApprovalResolved = event("approval.resolved", { ...action, decision: ApprovalDecision })
 
+/** A question that was open when its process ended: nobody will answer it. */
+export const ApprovalAbandoned = event("approval.abandoned", {
+  ...action,
+  reason: Schema.Literal("process_interrupted_before_decision")
+})
+
 export const VerificationStarted = event("verification.started", {
   name: Schema.String,
   argv: Schema.Array(Schema.String),
@@ -157,7 +191,43 @@ export const WindDownFailed = event("loop.wind_down_failed", { message: Schema.S
 export const RunNoted = event("run.noted", { note: Schema.String })
 /** Not terminal: `resume` takes the run from here. */
 export const RunInterrupted = event("run.interrupted", { reason: Schema.String })
-/** The run's end. A run that ended has exactly one, and it is the last line. */
+
+const successor = {
+  provider: Schema.String,
+  model: Schema.String,
+  base_sha: CommitId,
+  resumed_step: Step,
+  /** Active time that the run had used, in milliseconds. */
+  active_ms: Schema.Finite
+}
+/** Another process took the run over. `provider` and `model` are asked from now on. */
+export const SessionResumed = event("session.resumed", {
+  ...successor,
+  /** Events that were lost and that the user went on without (`--accept-loss`). */
+  lost_events: Schema.Int
+})
+/** A follow-up task in the same conversation and workspace: steps and active time start again. */
+export const SessionContinued = event("session.continued", { ...successor, instruction: Schema.String })
+/** The run begins where another one stood: everything before is that one's history. */
+export const RunForked = event("run.forked", {
+  run_id: RunId,
+  source_run_id: RunId,
+  fork_point_sequence: Schema.Int,
+  fork_point_event_type: Schema.String,
+  base_sha: CommitId
+})
+/** What is handed over, as git made it from the final tree. */
+export const PatchCollected = event("patch.collected", {
+  /** Null when there is no workspace, or it could not be read. */
+  tree: Schema.NullOr(TreeId),
+  files: Schema.Array(ChangedFile),
+  patch: Octets,
+  /** What the tree cannot hold, one line each. */
+  unrecorded: Schema.Array(Schema.String),
+  /** Why nothing can be handed over; null when it can. */
+  failure: Schema.NullOr(Schema.String)
+})
+/** The run's end, and the last line unless a follow-up task came after it. */
 export const RunEnded = event("run.ended", {
   status: RunStatus,
   terminal_reason: TerminalReason,
@@ -169,10 +239,14 @@ export const RunEnded = event("run.ended", {
 
 export const RunEvent = Schema.Union([
   RunCreated,
+  RepositoryRead,
   PromptBuilt,
   WorkspacePrepared,
+  WorkspaceRestored,
+  WorkspaceScanned,
   ConversationAppended,
   ModelRequested,
+  ModelExchanged,
   ModelCompleted,
   ModelRetry,
   ModelFallback,
@@ -184,6 +258,7 @@ export const RunEvent = Schema.Union([
   ToolBatchCompleted,
   ApprovalRequested,
   ApprovalResolved,
+  ApprovalAbandoned,
   VerificationStarted,
   VerificationCompleted,
   VerificationSettled,
@@ -193,6 +268,10 @@ export const RunEvent = Schema.Union([
   WindDownFailed,
   RunNoted,
   RunInterrupted,
+  SessionResumed,
+  SessionContinued,
+  RunForked,
+  PatchCollected,
   RunEnded
 ])
 export type RunEvent = typeof RunEvent.Type
@@ -227,4 +306,4 @@ export interface JournalEntry extends EntryHeader {
 }
 
 /** The version of the store's layout: the files of a bundle and the journal's envelope. */
-export const storeVersion = 1
+export const storeVersion = 2

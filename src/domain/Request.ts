@@ -16,6 +16,8 @@ export const RunRequest = Schema.Struct({
       endpoint: Schema.NullOr(Schema.String)
     })
   ),
+  /** Whether a native provider's key may go to another host than its official one. */
+  allow_custom_endpoint: Schema.optionalKey(Schema.Boolean),
   /** The words that led the models. */
   prompt_version: Schema.String,
   /** Where commands run: on the host with nothing contained, or nowhere. */

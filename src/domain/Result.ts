@@ -116,6 +116,7 @@ export const artifactNames = {
   verification: "verification.json",
   test_log: "test.log",
   patch: "changes.patch",
+  receipt: "receipt.json",
   result: "result.json"
 } as const
 export type ArtifactKey = keyof typeof artifactNames

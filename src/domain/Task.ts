@@ -86,6 +86,8 @@ export const Task = Schema.Struct({
   subdirectory: Schema.String,
   base: Base,
   allowed_paths: Schema.NonEmptyArray(Schema.String),
+  /** Globs of paths that no patch may touch: tests, check commands, their configuration. */
+  protected_paths: Schema.optionalKey(Schema.Array(Schema.String)),
   verification: Verification,
   limits: Limits,
   dependencies: Dependencies,

@@ -47,6 +47,7 @@ export const runCheck = Effect.fn("Verify.runCheck")(function* (
         distrust: place.distrust
       },
       {
+        purpose,
         remaining_ms: yield* stopwatch.remaining_ms,
         max_output_bytes: task.limits.max_tool_output_bytes
       }

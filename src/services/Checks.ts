@@ -2,6 +2,7 @@
  * Runs declared checks. Model text never decides a verdict.
  */
 import { Context, type Effect } from "effect"
+import type { CheckPurpose } from "../domain/Event.ts"
 import type { CheckOutcome } from "../domain/Result.ts"
 import type { Check } from "../domain/Task.ts"
 
@@ -24,7 +25,11 @@ export class Checks extends Context.Service<
     readonly run: (
       check: Check,
       place: CheckPlace,
-      options: { readonly remaining_ms: number; readonly max_output_bytes: number }
+      options: {
+        readonly purpose: CheckPurpose
+        readonly remaining_ms: number
+        readonly max_output_bytes: number
+      }
     ) => Effect.Effect<CheckOutcome>
   }
 >()("looplane/services/Checks") {}

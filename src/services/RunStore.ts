@@ -1,9 +1,9 @@
 /**
  * Where runs live: one directory per run, its journal the only truth.
  */
-import { Context, type Effect, Schema, type Scope } from "effect"
+import { Context, type Effect, Schema, type Scope, type Stream } from "effect"
 import type { EventData, JournalEntry, RunEvent, UnknownEvent } from "../domain/Event.ts"
-import type { RunId } from "../domain/Ids.ts"
+import type { Digest, RunId } from "../domain/Ids.ts"
 import type { RunState } from "../domain/Run.ts"
 import type { RunResult } from "../domain/Result.ts"
 import type { SessionManifest } from "../domain/Session.ts"
@@ -45,8 +45,20 @@ export interface Journal {
   readonly state: Effect.Effect<RunState>
   /** Writes `checkpoint.json`: where the run stands after its last barrier. */
   readonly checkpoint: Effect.Effect<void, StoreError>
+  /** The last line that is durable: its sequence, -1 for none, and the hash of its bytes. */
+  readonly head: Effect.Effect<{ readonly sequence: number; readonly hash: Digest }>
   /** Replaces a file of the bundle atomically and durably. `name` is one path segment. */
   readonly writeFile: (name: string, content: string | Uint8Array) => Effect.Effect<void, StoreError>
+}
+
+/** A run that another process had begun and that this one writes now. */
+export interface TakenOver {
+  readonly journal: Journal
+  readonly request: RunRequest
+  /** Active time that the run had used, in milliseconds: never less than it was. */
+  readonly active_ms: number
+  /** Events that were lost before the journal's head, and gone on without. */
+  readonly lost: number
 }
 
 /** What a listing shows of one run, also of a damaged or incomplete one. */
@@ -61,12 +73,17 @@ export interface RunSummary {
   readonly missing: ReadonlyArray<string>
 }
 
+/** A line of a journal with its long texts in place. */
+export interface StoredEntry {
+  readonly sequence: number
+  readonly created_at: string
+  /** SHA-256 of the line's bytes. */
+  readonly hash: Digest
+  readonly event: RunEvent | UnknownEvent
+}
+
 export interface RunDetails extends RunSummary {
-  readonly entries: ReadonlyArray<{
-    readonly sequence: number
-    readonly created_at: string
-    readonly event: RunEvent | UnknownEvent
-  }>
+  readonly entries: ReadonlyArray<StoredEntry>
   /** Events of types that this version does not know. */
   readonly unknown: number
 }
@@ -76,12 +93,35 @@ export class RunStore extends Context.Service<
   {
     /** Makes the run's directory, writes request and manifest durably, appends `run.created`. */
     readonly create: (run: NewRun) => Effect.Effect<Journal, StoreError, Scope.Scope>
+    /**
+     * Takes a run over. What a dying writer left unfinished is put right: a journal that is longer than the head rolls
+     * it forward, an unfinished line behind it is dropped, a manifest that is gone is made anew, a fork takes in the
+     * history that it begins with. A journal that has lost events is refused with their number unless `accept_loss`;
+     * what is cut off then is kept beside it. `continuing`: a run that ended takes a follow-up task, so its result,
+     * receipt and patch of before are no longer the run's and are removed first.
+     */
+    readonly open: (
+      run: string,
+      options: { readonly accept_loss: boolean; readonly continuing: boolean }
+    ) => Effect.Effect<TakenOver, StoreError, Scope.Scope>
+    /** A new run that begins where another one stood after its event `sequence`. Costs the same however long that
+     * one's history is; its own first turn takes the history in, and needs the source until then. */
+    readonly fork: (
+      run: string,
+      options: { readonly sequence: number; readonly run_id: RunId }
+    ) => Effect.Effect<{ readonly run_id: RunId; readonly directory: string }, StoreError>
+    /** The entries of a run in order, checked against their chain: bounded memory, never a write. */
+    readonly entries: (run: string) => Stream.Stream<StoredEntry, StoreError>
     /** Newest first. Reading never writes; a bad bundle is listed with what it lacks. */
     readonly list: (options: {
       readonly limit: number
       readonly query: string | null
     }) => Effect.Effect<ReadonlyArray<RunSummary>, StoreError>
-    /** One run by id or unique prefix. */
-    readonly show: (idOrPrefix: string) => Effect.Effect<RunDetails, StoreError>
+    /** The newest run that has not ended; null when every run has. */
+    readonly unfinished: Effect.Effect<RunSummary | null, StoreError>
+    /** One run without its events. `run` everywhere: an id, a unique beginning of one, "last" (the newest), or the path
+     * of a run's directory, which may lie anywhere. */
+    readonly find: (run: string) => Effect.Effect<RunSummary, StoreError>
+    readonly show: (run: string) => Effect.Effect<RunDetails, StoreError>
   }
 >()("looplane/services/RunStore") {}

@@ -34,6 +34,8 @@ export interface WorkspaceDiff {
 export interface OpenWorkspace {
   readonly root: string
   readonly prepared: EventData<"workspace.prepared">
+  /** What stood in a resumed workspace before its tree was put back; null for one that was made anew. */
+  readonly found: TreeId | null
   /** The node at a path without following a final symlink; undefined when nothing is there. A path through a symlink
    * that leads out of the workspace, or into any `.git`, is refused. `max_bytes` bounds what is read. */
   readonly read: (path: string, max_bytes: number) => Effect.Effect<FileNode | undefined, WorkspaceError>
@@ -67,10 +69,19 @@ export interface FreshPlace {
 export class Workspaces extends Context.Service<
   Workspaces,
   {
-    /** Clones into the run's directory. The clone stays when the scope closes; its processes do not. */
+    /**
+     * Clones into the run's directory. The clone stays when the scope closes; its processes do not. With `resume` the
+     * workspace is that of a run that was there before: `tree` stands in it when this returns, whatever stood there,
+     * out of the run's own `git/` alone where the source or the work tree is gone. Without it, what a dead run left of a
+     * clone is thrown away first.
+     */
     readonly open: (options: {
       readonly task: Task
       readonly directory: string
+      readonly resume?: {
+        readonly prepared: EventData<"workspace.prepared">
+        readonly tree: TreeId
+      }
     }) => Effect.Effect<OpenWorkspace, WorkspaceError, Scope.Scope>
   }
 >()("looplane/services/Workspaces") {}
