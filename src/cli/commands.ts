@@ -3,7 +3,7 @@
  */
 import { Effect } from "effect"
 import { Command } from "effect/cli"
-import { chatFlags, runFlags, sessionsFlags } from "./flags.ts"
+import { chatFlags, resumeFlags, runFlags, sessionsFlags } from "./flags.ts"
 
 export const exec = Command.make("exec", runFlags).pipe(
   Command.withAlias("run"),
@@ -36,6 +36,29 @@ export const exec = Command.make("exec", runFlags).pipe(
       Effect.flatMap(({ runTask }) =>
         runTask(input, { checksRequired: true, print: true, defaultOutput: "json", command: "looplane exec" })
       )
+    )
+  )
+)
+
+export const resume = Command.make("resume", resumeFlags).pipe(
+  Command.withDescription(
+    "Go on with a run: one that was interrupted or killed, exactly from where it stood, or one that has ended, with a follow-up task in the same conversation and workspace.\n\nEverything it was started with holds: repository, checks, limits and what of them is used up, fallback models, sandbox. A tool call that was cut off is made again on the files as they were before it; a question that nobody had answered is dropped, and the model is told so. --provider, --model and --api-url change who is asked from here on, and the result says so.\n\nExit codes as of exec."
+  ),
+  Command.withShortDescription("Go on with an interrupted run, or give a finished one a follow-up task"),
+  Command.withExamples([
+    { command: "looplane resume", description: "The newest run that has not ended" },
+    {
+      command: 'looplane resume last "Now add a test for it."',
+      description: "A follow-up task for the newest run"
+    },
+    {
+      command: "looplane resume 0f3c --model anthropic/claude-sonnet-5",
+      description: "One run, by the beginning of its id, with another model"
+    }
+  ]),
+  Command.withHandler((input) =>
+    Effect.promise(() => import("./handlers/resume.ts")).pipe(
+      Effect.flatMap(({ resumeRun }) => resumeRun(input))
     )
   )
 )
@@ -87,5 +110,5 @@ export const root = Command.make("looplane", chatFlags).pipe(
       )
     )
   ),
-  Command.withSubcommands([exec, sessions])
+  Command.withSubcommands([exec, resume, sessions])
 )

@@ -147,12 +147,56 @@ export const chatFlags = {
   noAltScreen: off("no-alt-screen", "Stay in the terminal's normal buffer, as this version always does")
 } as const
 
+const optionalOutput = Flag.Literals("output", ["text", "json", "jsonl"]).pipe(
+  Flag.withDescription(
+    "What stdout carries: an answer, one JSON object, or events line by line and then the result (default: json)"
+  ),
+  Flag.optional
+)
+
+export const resumeFlags = {
+  run: Argument.String("run").pipe(
+    Argument.withDescription(
+      'Which run: its id, the beginning of it, "last" (the newest that has not ended), or the path of its directory'
+    ),
+    Argument.withDefault("last")
+  ),
+  prompt: Argument.String("task").pipe(
+    Argument.withDescription("A follow-up task; without one the run goes on where it was cut off"),
+    Argument.variadic()
+  ),
+  provider: optionalText("provider", "Another provider from here on", "NAME"),
+  model: optionalText("model", "Another model from here on; provider/model works too", "ID").pipe(
+    Flag.withAlias("m")
+  ),
+  apiUrl: optionalText("api-url", "Another base URL from here on", "URL").pipe(Flag.withAlias("base-url")),
+  allowCustomEndpoint: off(
+    "allow-custom-provider-endpoint",
+    "Send a native provider's key to another host than its official one"
+  ),
+  acceptLoss: off(
+    "accept-loss",
+    "Go on although the journal has lost events: with what is left of it, and the result says so"
+  ),
+  output: optionalOutput,
+  runRoot
+} as const
+
 export const sessionsFlags = {
   runRoot,
   limit: Flag.Int("limit").pipe(
     Flag.withAlias("n"),
     Flag.withDescription("Runs to list at most (default: 20)"),
     Flag.withDefault(20)
+  ),
+  forkFromEvent: optionalText(
+    "fork-from-event",
+    "Make a new run that begins where this one stood after event --sequence; resume goes on with it",
+    "RUN"
+  ),
+  sequence: Flag.Int("sequence").pipe(
+    Flag.withDescription("The event to fork from, as --show numbers them"),
+    Flag.optional
   ),
   query: optionalText("query", "Only runs whose task, model or status holds this text", "TEXT").pipe(
     Flag.withAlias("q")
@@ -165,4 +209,5 @@ export const sessionsFlags = {
 } as const
 
 export type RunInput = Command.Command.Config.Infer<typeof runFlags>
+export type ResumeInput = Command.Command.Config.Infer<typeof resumeFlags>
 export type SessionsInput = Command.Command.Config.Infer<typeof sessionsFlags>

@@ -216,16 +216,13 @@ export const RunForked = event("run.forked", {
   fork_point_event_type: Schema.String,
   base_sha: CommitId
 })
-/** What is handed over, as git made it from the final tree. */
+/** What a tree is against the base: kept before any check of it runs, so that what passed is what is handed over. */
 export const PatchCollected = event("patch.collected", {
-  /** Null when there is no workspace, or it could not be read. */
-  tree: Schema.NullOr(TreeId),
+  tree: TreeId,
   files: Schema.Array(ChangedFile),
   patch: Octets,
   /** What the tree cannot hold, one line each. */
-  unrecorded: Schema.Array(Schema.String),
-  /** Why nothing can be handed over; null when it can. */
-  failure: Schema.NullOr(Schema.String)
+  unrecorded: Schema.Array(Schema.String)
 })
 /** The run's end, and the last line unless a follow-up task came after it. */
 export const RunEnded = event("run.ended", {

@@ -1,15 +1,48 @@
 /**
- * A run's state, and the one reducer that makes it from events.
+ * A run's state, and the one reducer that makes it from events. Whatever decides what happens next is in it, so a run
+ * goes on the same whether its process is the one that began it or not (`Next.ts`).
  */
-import type { ConversationItem } from "./Conversation.ts"
-import type { EventData, RunEvent } from "./Event.ts"
+import type { ConversationItem, FinishReason, ToolCall } from "./Conversation.ts"
+import type { ActionEffect, ApprovalDecision, EventData, RunEvent } from "./Event.ts"
 import type { RunId, ToolCallId, TreeId } from "./Ids.ts"
+import { callText, remember, type Round } from "./Repetition.ts"
 import type { CheckOutcome, ModelUsage } from "./Result.ts"
+import { nudges } from "./SystemPrompt.ts"
 import * as Usage from "./Usage.ts"
+import { failureOf, type Failure } from "./Verdict.ts"
+
+/** A call of the last turn that has no answer yet. */
+export interface PendingCall {
+  readonly call: ToolCall
+  /** Null before it was looked at, and when no tool of that name exists. */
+  readonly effect: ActionEffect | null
+  /** The tree that it was started on; null when it was not. A run that finds one here goes on after a crash. */
+  readonly started_on: TreeId | null
+  /** The question that nobody has answered. */
+  readonly question: EventData<"approval.requested"> | null
+  readonly decision: ApprovalDecision | null
+}
+
+/** A turn without tool calls: a candidate for the end, until something is said to it. */
+export interface FinalAnswer {
+  readonly finish_reason: FinishReason
+  readonly blank: boolean
+}
+
+/** How far the last words of a run that used up its steps have come. */
+export type WindDown = "started" | "told" | "done"
 
 export interface RunState {
   readonly run_id: RunId | null
+  /** The last step that a model was asked in. */
   readonly step: number
+  /** The last step that was answered. */
+  readonly answered_step: number
+  /** The step that the current task began after: the limit on steps counts from there. */
+  readonly first_step: number
+  readonly repository: EventData<"repository.read"> | null
+  readonly prompt: EventData<"prompt.built"> | null
+  readonly prepared: EventData<"workspace.prepared"> | null
   readonly conversation: ReadonlyArray<ConversationItem>
   readonly usage: Usage.Usage
   readonly model_usage: ReadonlyArray<ModelUsage>
@@ -20,11 +53,29 @@ export interface RunState {
   readonly tree: TreeId | null
   /** The model's last words. */
   readonly summary: string
-  /** Calls that were started and never completed: a crash's loose ends. */
-  readonly started_calls: ReadonlyArray<ToolCallId>
+  /** In call order. */
+  readonly pending: ReadonlyArray<PendingCall>
+  /** Whether a call of the last turn did more than read. */
+  readonly acted: boolean
+  /** Turns in a row that only read. */
+  readonly read_only_steps: number
+  readonly empty_answers: number
+  readonly rounds: ReadonlyArray<Round>
+  readonly final: FinalAnswer | null
+  readonly wind_down: WindDown | null
+  /** The tree of the last final answer; null from the next request on. */
+  readonly scanned: TreeId | null
+  /** What is handed over of the scanned tree. */
+  readonly patch: EventData<"patch.collected"> | null
+  /** Outcomes of the final verification of the scanned tree, as far as it has come. */
+  readonly outcomes: ReadonlyArray<CheckOutcome>
+  /** Whether that verification is settled. */
+  readonly settled: boolean
   /** Outcomes of the last settled final verification, and the tree that it ran on. */
   readonly verification: ReadonlyArray<CheckOutcome>
   readonly verification_tree: TreeId | null
+  /** What failed in the last settled verification before that. */
+  readonly failure: Failure | null
   /** Every check that was run, in the order in which they ended. */
   readonly checks: ReadonlyArray<EventData<"verification.completed">>
   readonly notes: ReadonlyArray<string>
@@ -35,6 +86,11 @@ export interface RunState {
 export const initial: RunState = {
   run_id: null,
   step: 0,
+  answered_step: 0,
+  first_step: 0,
+  repository: null,
+  prompt: null,
+  prepared: null,
   conversation: [],
   usage: Usage.zero,
   model_usage: [],
@@ -43,14 +99,27 @@ export const initial: RunState = {
   base_tree: null,
   tree: null,
   summary: "",
-  started_calls: [],
+  pending: [],
+  acted: false,
+  read_only_steps: 0,
+  empty_answers: 0,
+  rounds: [],
+  final: null,
+  wind_down: null,
+  scanned: null,
+  patch: null,
+  outcomes: [],
+  settled: false,
   verification: [],
   verification_tree: null,
+  failure: null,
   checks: [],
   notes: [],
   ended: null,
   interrupted: false
 }
+
+const unchecked = { outcomes: [], settled: false }
 
 const addUsage = (all: ReadonlyArray<ModelUsage>, one: ModelUsage): ReadonlyArray<ModelUsage> => {
   const at = all.findIndex((u) => u.lane === one.lane && u.provider === one.provider && u.model === one.model)
@@ -59,54 +128,203 @@ const addUsage = (all: ReadonlyArray<ModelUsage>, one: ModelUsage): ReadonlyArra
     : all.map((u, i) => (i === at ? { ...u, usage: Usage.add(u.usage, one.usage) } : u))
 }
 
+const withCall = (
+  state: RunState,
+  id: ToolCallId,
+  change: (pending: PendingCall) => PendingCall
+): RunState["pending"] => state.pending.map((each) => (each.call.id === id ? change(each) : each))
+
+const completed = (state: RunState, data: EventData<"model.completed">): RunState => {
+  const { lane, model, provider, step, turn } = data
+  const said = turn.text !== "" ? turn.text : (turn.refusal ?? "")
+  const next: RunState = {
+    ...state,
+    usage: Usage.add(state.usage, turn.usage),
+    model_usage: addUsage(state.model_usage, { lane, provider, model, usage: turn.usage }),
+    summary: said === "" ? state.summary : said,
+    conversation: [
+      ...state.conversation,
+      { role: "assistant", provider, content: said, reasoning: turn.reasoning, tool_calls: turn.tool_calls }
+    ]
+  }
+  if (lane === "wind_down") return { ...next, wind_down: "done" }
+  const calls = turn.tool_calls.length > 0
+  return {
+    ...next,
+    answered_step: step,
+    acted: false,
+    pending: turn.tool_calls.map((call) => ({
+      call,
+      effect: null,
+      started_on: null,
+      question: null,
+      decision: null
+    })),
+    final: calls ? null : { finish_reason: turn.finish_reason, blank: turn.text.trim() === "" },
+    empty_answers: calls ? 0 : state.empty_answers,
+    read_only_steps: calls ? state.read_only_steps : 0
+  }
+}
+
+const answered = (state: RunState, data: EventData<"tool.completed">): RunState => {
+  const { content, name, ok, tool_call_id, tree } = data
+  const call = state.pending.find((each) => each.call.id === tool_call_id)?.call
+  const pending = state.pending.filter((each) => each.call.id !== tool_call_id)
+  const last = pending.length === 0 && state.pending.length > 0
+  return {
+    ...state,
+    pending,
+    read_only_steps: last ? (state.acted ? 0 : state.read_only_steps + 1) : state.read_only_steps,
+    rounds:
+      call === undefined
+        ? state.rounds
+        : remember(state.rounds, {
+            call: callText(call.name, call.invalid_arguments ?? call.arguments),
+            observation: content
+          }),
+    tree: tree ?? state.tree,
+    conversation: [...state.conversation, { role: "tool", tool_call_id, name, ok, content }]
+  }
+}
+
+/** What the harness or the user says to a final answer takes it back. */
+const said = (state: RunState, item: ConversationItem): RunState => {
+  const next = { ...state, conversation: [...state.conversation, item], final: null }
+  if (item.role !== "context") return next
+  switch (item.source) {
+    case nudges.readOnlyStallSource:
+      return { ...next, read_only_steps: 0 }
+    case nudges.emptyAnswer.source:
+      return { ...next, empty_answers: state.empty_answers + 1 }
+    case nudges.windDown.source:
+      return { ...next, wind_down: state.wind_down === "started" ? "told" : state.wind_down }
+    default:
+      return next
+  }
+}
+
+/** Nothing of the task before decides what happens in this one. */
+const anew = (state: RunState): RunState => ({
+  ...state,
+  first_step: state.answered_step,
+  pending: [],
+  acted: false,
+  read_only_steps: 0,
+  empty_answers: 0,
+  rounds: [],
+  final: null,
+  wind_down: null,
+  scanned: null,
+  patch: null,
+  outcomes: [],
+  settled: false,
+  verification: [],
+  verification_tree: null,
+  failure: null,
+  ended: null,
+  interrupted: false
+})
+
 /** The next state. Total: an event that changes nothing returns the state it was given. */
 export const reduce = (state: RunState, event: RunEvent): RunState => {
   switch (event.event_type) {
     case "run.created":
       return { ...state, run_id: event.data.run_id, provider: event.data.provider, model: event.data.model }
+    case "run.forked":
+      return { ...state, run_id: event.data.run_id, ended: null, interrupted: false }
+    case "session.resumed":
+      return { ...state, provider: event.data.provider, model: event.data.model, interrupted: false }
+    case "session.continued": {
+      const { instruction, model, provider } = event.data
+      return said({ ...anew(state), provider, model }, { role: "user", content: instruction })
+    }
+    case "repository.read":
+      return { ...state, repository: event.data }
+    case "prompt.built":
+      return { ...state, prompt: event.data }
     case "workspace.prepared":
-      return { ...state, base_tree: event.data.tree, tree: event.data.tree }
+      return { ...state, prepared: event.data, base_tree: event.data.tree, tree: event.data.tree }
+    case "workspace.scanned":
+      return { ...state, tree: event.data.tree, scanned: event.data.tree, patch: null, ...unchecked }
+    case "patch.collected":
+      return { ...state, patch: event.data }
     case "conversation.appended":
-      return { ...state, conversation: [...state.conversation, event.data.item] }
+      return said(state, event.data.item)
     case "model.requested":
-      return { ...state, step: event.data.step, interrupted: false }
-    case "model.completed": {
-      const { lane, model, provider, turn } = event.data
-      const said = turn.text !== "" ? turn.text : (turn.refusal ?? "")
       return {
         ...state,
-        usage: Usage.add(state.usage, turn.usage),
-        model_usage: addUsage(state.model_usage, { lane, provider, model, usage: turn.usage }),
-        summary: said === "" ? state.summary : said,
-        conversation: [
-          ...state.conversation,
-          {
-            role: "assistant",
-            provider,
-            content: said,
-            reasoning: turn.reasoning,
-            tool_calls: turn.tool_calls
-          }
-        ]
+        step: event.data.step,
+        final: null,
+        scanned: null,
+        patch: null,
+        ...unchecked,
+        interrupted: false
       }
-    }
+    case "model.completed":
+      return completed(state, event.data)
     case "model.fallback":
       return { ...state, provider: event.data.to_provider, model: event.data.to_model }
-    case "tool.started":
-      return { ...state, started_calls: [...state.started_calls, event.data.tool_call_id] }
-    case "tool.completed": {
-      const { content, name, ok, tool_call_id, tree } = event.data
+    case "tool.requested": {
+      const { call, effect } = event.data
+      return { ...state, pending: withCall(state, call.id, (each) => ({ ...each, effect })) }
+    }
+    case "tool.started": {
+      const { tool_call_id, tree } = event.data
+      const effect = state.pending.find((each) => each.call.id === tool_call_id)?.effect ?? "read"
       return {
         ...state,
-        started_calls: state.started_calls.filter((id) => id !== tool_call_id),
-        tree: tree ?? state.tree,
-        conversation: [...state.conversation, { role: "tool", tool_call_id, name, ok, content }]
+        acted: state.acted || effect !== "read",
+        pending: withCall(state, tool_call_id, (each) => ({ ...each, started_on: tree }))
       }
     }
-    case "verification.completed":
-      return { ...state, checks: [...state.checks, event.data] }
-    case "verification.settled":
-      return { ...state, verification: event.data.outcomes, verification_tree: event.data.tree }
+    case "tool.completed":
+      return answered(state, event.data)
+    case "approval.requested": {
+      const { data } = event
+      return {
+        ...state,
+        pending: state.pending.map((each) =>
+          each.call.id === data.action_id ? { ...each, question: data } : each
+        )
+      }
+    }
+    case "approval.resolved":
+    case "approval.abandoned": {
+      const { action_id } = event.data
+      const decision = event.event_type === "approval.resolved" ? event.data.decision : null
+      return {
+        ...state,
+        pending: state.pending.map((each) =>
+          each.call.id === action_id ? { ...each, question: null, decision } : each
+        )
+      }
+    }
+    case "verification.completed": {
+      const { outcome, purpose } = event.data
+      return {
+        ...state,
+        checks: [...state.checks, event.data],
+        outcomes: purpose === "final" ? [...state.outcomes, outcome] : state.outcomes
+      }
+    }
+    case "verification.settled": {
+      const { outcomes, tree } = event.data
+      return {
+        ...state,
+        failure:
+          state.verification_tree === null
+            ? state.failure
+            : failureOf(state.verification_tree, state.verification),
+        settled: true,
+        verification: outcomes,
+        verification_tree: tree
+      }
+    }
+    case "loop.wind_down_started":
+      return { ...state, wind_down: "started" }
+    case "loop.wind_down_completed":
+    case "loop.wind_down_failed":
+      return { ...state, wind_down: "done" }
     case "run.noted":
       return { ...state, notes: [...state.notes, event.data.note] }
     case "run.interrupted":
@@ -115,19 +333,14 @@ export const reduce = (state: RunState, event: RunEvent): RunState => {
       const { changed_files, error, status, terminal_reason, tree } = event.data
       return { ...state, ended: { changed_files, error, status, terminal_reason, tree }, interrupted: false }
     }
-    case "prompt.built":
+    case "workspace.restored":
+    case "model.exchanged":
     case "model.retry":
     case "model.failed":
-    case "tool.requested":
     case "tool.batch_started":
     case "tool.batch_completed":
-    case "approval.requested":
-    case "approval.resolved":
     case "verification.started":
     case "loop.read_only_stall_nudge":
-    case "loop.wind_down_started":
-    case "loop.wind_down_completed":
-    case "loop.wind_down_failed":
       return state
   }
 }

@@ -3,7 +3,7 @@
  * words it was led by, and a snapshot test holds the exact bytes.
  */
 import { renderCommandLine } from "./CommandLine.ts"
-import type { ActionEffect } from "./Event.ts"
+import type { ActionEffect, EventData } from "./Event.ts"
 import type { PromptSection } from "./Prompt.ts"
 import { checksOf, type Task } from "./Task.ts"
 
@@ -68,10 +68,7 @@ export interface DescribedTool {
 export interface PromptFacts {
   readonly task: Task
   readonly tools: ReadonlyArray<DescribedTool>
-  /** Sorted paths of the base commit. */
-  readonly paths: ReadonlyArray<string>
-  /** Instruction files of the base commit, outermost first. */
-  readonly instructions: ReadonlyArray<{ readonly source: string; readonly content: string }>
+  readonly repository: EventData<"repository.read">
 }
 
 const bounded = (text: string): string =>
@@ -79,7 +76,8 @@ const bounded = (text: string): string =>
     ? text
     : `${text.slice(0, maxOutsideText)}\n[cut here: ${text.length} characters in all]`
 
-const overview = (paths: ReadonlyArray<string>): string => {
+/** The sorted paths of a commit, as many as a prompt shows. */
+export const overviewOf = (paths: ReadonlyArray<string>): string => {
   if (paths.length <= maxOverviewPaths) return paths.join("\n")
   const directories = new Map<string, number>()
   for (const path of paths) {
@@ -104,7 +102,8 @@ const verificationText = (task: Task): string => {
 
 /** The system prompt in its sections, stable ones first. Empty sections are left out. */
 export const systemPrompt = (facts: PromptFacts): ReadonlyArray<PromptSection> => {
-  const { instructions, paths, task, tools } = facts
+  const { task, tools } = facts
+  const { files, instructions, overview } = facts.repository
   const sections: ReadonlyArray<PromptSection> = [
     { name: "core_policy", cache: "stable", content: corePolicy },
     {
@@ -136,7 +135,7 @@ export const systemPrompt = (facts: PromptFacts): ReadonlyArray<PromptSection> =
         `Base commit: ${task.base.commit}${task.base.kind === "working_tree" ? " with the working tree's changes on top" : ""}`,
         `Allowed paths: ${task.allowed_paths.join(", ")}`,
         verificationText(task),
-        `Files (${paths.length}):\n${overview(paths)}`
+        `Files (${files}):\n${overview}`
       ].join("\n")
     }
   ]
@@ -146,8 +145,17 @@ export const systemPrompt = (facts: PromptFacts): ReadonlyArray<PromptSection> =
 /** The first user message. */
 export const taskMessage = (task: Task): string => `Task: ${task.instruction}`
 
+/** Text that the harness adds to a conversation, marked with where it comes from. */
+export interface Nudge {
+  readonly source: string
+  readonly content: string
+}
+
+const readOnlyStallSource = "read-only-stall"
+
 /** What the harness says to the model on its way, by the source it is marked with. */
 export const nudges = {
+  readOnlyStallSource,
   lengthCut: {
     source: "output-limit",
     content:
@@ -158,7 +166,7 @@ export const nudges = {
     content: "Your last answer was empty. Call a tool, or say in a few sentences what you found or did."
   },
   readOnlyStall: (steps: number, remaining: number) => ({
-    source: "read-only-stall",
+    source: readOnlyStallSource,
     content: `You have only read for ${steps} steps. ${remaining} steps remain. Make the change now, or answer if none is needed.`
   }),
   windDown: {

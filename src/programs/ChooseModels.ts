@@ -10,6 +10,7 @@ import {
   providers,
   type ProviderName
 } from "../domain/model/Providers.ts"
+import type { RunRequest } from "../domain/Request.ts"
 import type { ModelSpec } from "../services/Model.ts"
 import { Settings } from "../services/Settings.ts"
 
@@ -103,4 +104,37 @@ export const chooseModels = Effect.fn("ChooseModels.chooseModels")(function* (
     })
   )
   return [primary, ...fallbacks]
+})
+
+/** What the user says differently when a run is gone on with; null where nothing is said. */
+export interface ModelChange {
+  readonly provider: string | null
+  readonly model: string | null
+  readonly api_url: string | null
+}
+
+/**
+ * The models of a run that was there before, the one that answered last first. A change takes that one's place; what it
+ * does not say stays as recorded. Keys come from this machine's settings.
+ */
+export const recordedModels = Effect.fn("ChooseModels.recordedModels")(function* (
+  { models }: RunRequest,
+  change: ModelChange
+): Effect.fn.Return<readonly [ModelSpec, ...ReadonlyArray<ModelSpec>], Refusal, Settings> {
+  const settings = yield* Settings
+  const spec = Effect.fnUntraced(function* (name: string, model: string, api_url: string | null) {
+    const provider = yield* providerOf(name)
+    return { provider, model, api_url, api_key: settings.apiKey(provider) } satisfies ModelSpec
+  })
+  const [first, ...rest] = models
+  const changed = change.provider !== null || change.model !== null || change.api_url !== null
+  const named = change.model === null ? null : yield* namedModel(change.model, change.provider)
+  const provider = change.provider ?? named?.provider ?? first.provider
+  const same = provider === first.provider
+  const model = named?.model ?? (same ? first.model : null)
+  if (model === null) return yield* refuse(`which model of ${provider}? Say it with --model`)
+  const primary = changed
+    ? yield* spec(provider, model, change.api_url ?? (same ? first.endpoint : null))
+    : yield* spec(first.provider, first.model, first.endpoint)
+  return [primary, ...(yield* Effect.forEach(rest, (each) => spec(each.provider, each.model, each.endpoint)))]
 })

@@ -1,29 +1,23 @@
 /**
- * The end of a run, on every path: patch, logs, checkpoint, terminal event, and `result.json` last.
+ * The end of a run, on every path: patch, logs, terminal event, receipt, and `result.json` last. Everything is made from
+ * the folded state, so a run whose process died in here is finished by the next one as if nothing had happened.
  */
 import { Effect, Result } from "effect"
+import { renderCommandLine } from "../domain/CommandLine.ts"
+import { ending, type Ending } from "../domain/Ending.ts"
+import type { EventData } from "../domain/Event.ts"
+import { fromOctets } from "../domain/Octets.ts"
 import * as PathRule from "../domain/PathRule.ts"
 import { artifactNames, statusOf, type ChangedFile, type RunResult } from "../domain/Result.ts"
 import type { RunState } from "../domain/Run.ts"
 import type { Task } from "../domain/Task.ts"
-import { renderCommandLine } from "../domain/CommandLine.ts"
 import { totalTokens } from "../domain/Usage.ts"
-import type { TreeId } from "../domain/Ids.ts"
-import type { Journal } from "../services/RunStore.ts"
+import type { Journal, StoreError } from "../services/RunStore.ts"
 import type { OpenWorkspace } from "../services/Workspace.ts"
-import { ending, type Ending } from "./Ending.ts"
+import { collect } from "./Collect.ts"
 
 /** Reading the final state of a workspace takes at most this long. */
 const patchTimeout = "60 seconds"
-
-interface Patch {
-  readonly bytes: Uint8Array
-  readonly files: ReadonlyArray<ChangedFile>
-  readonly tree: TreeId | null
-  readonly notes: ReadonlyArray<string>
-}
-
-const noPatch: Patch = { bytes: new Uint8Array(), files: [], tree: null, notes: [] }
 
 /** Why a patch may not be handed over; null when it may. */
 export const auditPatch = (
@@ -42,21 +36,6 @@ export const auditPatch = (
   return outside === undefined ? null : `it changes ${outside.path}, which is outside the allowed paths`
 }
 
-const collect = (workspace: OpenWorkspace, verified: TreeId | null): Effect.Effect<Patch, string> =>
-  Effect.gen(function* () {
-    const tree = verified ?? (yield* workspace.scan)
-    const { files, patch } = yield* workspace.diff(tree)
-    return { bytes: patch, files, tree, notes: yield* workspace.unrecorded }
-  }).pipe(
-    Effect.mapError((error) => error.message),
-    Effect.timeoutOrElse({
-      duration: patchTimeout,
-      orElse: () => Effect.fail(`reading the workspace took longer than ${patchTimeout}`)
-    }),
-    // Around the time-out, not within: who waits for a race can only be interrupted where it waits.
-    Effect.interruptible
-  )
-
 const logOf = (state: RunState): string =>
   state.checks
     .map(
@@ -67,69 +46,130 @@ const logOf = (state: RunState): string =>
     )
     .join("\n\n")
 
-/** Writes everything that a bundle holds, and returns what it says. `verified` is the tree that passed, if one did. */
+/** What is handed over: collected already, unless the run ended before it came to that. */
+const collected = (
+  journal: Journal,
+  workspace: OpenWorkspace
+): Effect.Effect<EventData<"patch.collected">, string | StoreError> =>
+  Effect.gen(function* () {
+    const known = yield* journal.state
+    if (known.patch !== null) return known.patch
+    const tree = yield* workspace.scan
+    yield* journal.append({ event_type: "workspace.scanned", data: { tree } })
+    return yield* collect(journal, workspace, tree)
+  }).pipe(
+    Effect.catchTag("WorkspaceError", (error) => Effect.fail(error.message)),
+    Effect.timeoutOrElse({
+      duration: patchTimeout,
+      orElse: () => Effect.fail(`reading the workspace took longer than ${patchTimeout}`)
+    }),
+    // Around the time-out, not within: who waits for a race can only be interrupted where it waits.
+    Effect.interruptible
+  )
+
+interface Handover {
+  readonly bytes: Uint8Array
+  readonly outcomes: RunState["verification"]
+}
+
+/** What the files of a bundle hold of a run that ended so. */
+const handover = (state: RunState, reason: Ending["reason"]): Handover => ({
+  bytes:
+    state.patch === null || reason === "patch_artifact_failed"
+      ? new Uint8Array()
+      : fromOctets(state.patch.patch),
+  outcomes: reason === "no_changes" ? [] : state.verification
+})
+
+const writeEvidence = Effect.fnUntraced(function* (journal: Journal, { bytes, outcomes }: Handover) {
+  yield* journal.writeFile(artifactNames.patch, bytes)
+  yield* journal.writeFile(artifactNames.test_log, logOf(yield* journal.state))
+  yield* journal.writeFile(artifactNames.verification, `${JSON.stringify(outcomes, null, 2)}\n`)
+})
+
+/** The terminal event, after the evidence that it speaks of. */
+const end = Effect.fnUntraced(function* (
+  journal: Journal,
+  task: Task,
+  workspace: OpenWorkspace | null,
+  wanted: Ending
+) {
+  const patch =
+    workspace === null
+      ? { data: null, failure: null }
+      : yield* collected(journal, workspace).pipe(
+          Effect.map((data) => ({ data, failure: auditPatch(task, fromOctets(data.patch), data.files) })),
+          Effect.catchIf(
+            (error): error is string => typeof error === "string",
+            (failure) => Effect.succeed({ data: null, failure })
+          )
+        )
+  const final =
+    patch.failure === null
+      ? wanted
+      : ending("patch_artifact_failed", `the patch cannot be handed over: ${patch.failure}`)
+  const { notes } = yield* journal.state
+  for (const note of patch.data?.unrecorded ?? [])
+    if (!notes.includes(note)) yield* journal.append({ event_type: "run.noted", data: { note } })
+  const state = yield* journal.state
+  yield* writeEvidence(journal, handover(state, final.reason))
+  const handed = patch.failure === null ? patch.data : null
+  yield* journal.append({
+    event_type: "run.ended",
+    data: {
+      status: statusOf(final.reason, task.verification.mode === "waived"),
+      terminal_reason: final.reason,
+      error: final.error,
+      changed_files: handed?.files.map((file) => file.path) ?? [],
+      tree: handed?.tree ?? null,
+      usage: state.usage
+    }
+  })
+})
+
+/** Writes everything that a bundle holds, and returns what it says. */
 export const finish = Effect.fn("Finish.finish")(function* (options: {
   readonly journal: Journal
   readonly task: Task
   readonly workspace: OpenWorkspace | null
-  readonly verified: TreeId | null
   readonly ending: Ending
 }) {
   const { journal, task, workspace } = options
-  const collected =
-    workspace === null
-      ? { patch: noPatch, failure: null }
-      : yield* collect(workspace, options.verified).pipe(
-          Effect.match({
-            onSuccess: (patch) => ({ patch, failure: auditPatch(task, patch.bytes, patch.files) }),
-            onFailure: (failure) => ({ patch: noPatch, failure })
-          })
-        )
-  const refusedPatch = collected.failure !== null
-  const patch = refusedPatch ? { ...noPatch, notes: collected.patch.notes } : collected.patch
-  const final = refusedPatch
-    ? ending("patch_artifact_failed", `the patch cannot be handed over: ${collected.failure}`)
-    : options.ending
-  for (const note of patch.notes) yield* journal.append({ event_type: "run.noted", data: { note } })
+  yield* end(journal, task, workspace, options.ending)
+  return yield* seal(journal, task)
+})
 
-  const changed_files = patch.files.map((file) => file.path)
-  const status = statusOf(final.reason, task.verification.mode === "waived")
-  const before = yield* journal.state
-  yield* journal.writeFile(artifactNames.patch, patch.bytes)
-  yield* journal.writeFile(artifactNames.test_log, logOf(before))
-  const settled = final.reason === "no_changes" ? [] : before.verification
-  yield* journal.writeFile(artifactNames.verification, `${JSON.stringify(settled, null, 2)}\n`)
-  yield* journal.append({
-    event_type: "run.ended",
-    data: {
-      status,
-      terminal_reason: final.reason,
-      error: final.error,
-      changed_files,
-      tree: patch.tree,
-      usage: before.usage
-    }
-  })
+/** What is left to write of a run whose terminal event is in the journal. */
+export const seal = Effect.fn("Finish.seal")(function* (journal: Journal, task: Task) {
   yield* journal.barrier
   const state = yield* journal.state
+  const { ended } = state
+  if (ended === null) return yield* Effect.die("sealed before its end")
   yield* journal.checkpoint
   const result: RunResult = {
     schema_version: 1,
     run_id: journal.run_id,
-    status,
-    terminal_reason: final.reason,
+    status: ended.status,
+    terminal_reason: ended.terminal_reason,
     summary: state.summary,
-    error: final.error,
-    changed_files,
-    verification: settled,
+    error: ended.error,
+    changed_files: ended.changed_files,
+    verification: handover(state, ended.terminal_reason).outcomes,
     usage: { ...state.usage, total_tokens: totalTokens(state.usage) },
     model_usage: state.model_usage,
     steps: state.step,
     base_sha: task.base.commit,
-    tree: patch.tree,
+    tree: ended.tree,
     notes: state.notes,
     artifacts: artifactNames
   }
   yield* journal.writeFile(artifactNames.result, `${JSON.stringify(result, null, 2)}\n`)
   return result
+})
+
+/** Finishes the bundle of a run that had ended, and whose process died before it was written. */
+export const finishAgain = Effect.fn("Finish.finishAgain")(function* (journal: Journal, task: Task) {
+  const state = yield* journal.state
+  if (state.ended !== null) yield* writeEvidence(journal, handover(state, state.ended.terminal_reason))
+  return yield* seal(journal, task)
 })

@@ -1,24 +1,22 @@
 /**
- * A run from its first event to its last: the journal is opened, the clone is made beside the first request, turns
- * follow each other, the result is verified, and everything is left behind as a bundle.
+ * A run from its first event to its last: the journal is opened, the clone is made beside the first request, moves
+ * follow each other, and everything is left behind as a bundle.
  */
 import { Cause, Effect, Exit, Fiber, Ref } from "effect"
-import type { RunId, TreeId } from "../domain/Ids.ts"
+import { ending } from "../domain/Ending.ts"
+import type { RunId } from "../domain/Ids.ts"
 import { refuse } from "../domain/Refusal.ts"
-import type { Round } from "../domain/Repetition.ts"
 import type { RunResult } from "../domain/Result.ts"
-import { promptVersion, systemPrompt, taskMessage } from "../domain/SystemPrompt.ts"
+import type { RunState } from "../domain/Run.ts"
+import { promptVersion } from "../domain/SystemPrompt.ts"
 import { checksOf, type Task } from "../domain/Task.ts"
 import { Checks } from "../services/Checks.ts"
-import { Git } from "../services/Git.ts"
 import { Models, type Model } from "../services/Model.ts"
 import { RunStore, type Journal, type StoreError } from "../services/RunStore.ts"
 import { Sandbox } from "../services/Sandbox.ts"
 import { Tools, type EditedFiles, type ToolContext } from "../services/Tools.ts"
 import { Workspaces, type OpenWorkspace, type WorkspaceError } from "../services/Workspace.ts"
-import { ending } from "./Ending.ts"
 import { finish } from "./Finish.ts"
-import { instructionsOf } from "./Instructions.ts"
 import { loop } from "./Loop.ts"
 import { makeStopwatch, type Stopwatch } from "./Stopwatch.ts"
 import { preflight, runCheck, type Verifying } from "./Verify.ts"
@@ -29,13 +27,21 @@ export interface FinishedRun {
   readonly directory: string
 }
 
+export interface Announcing<E> {
+  /** Hears of the result in the region that ended the run, so that no interruption comes between the two. */
+  readonly announce?: (finished: FinishedRun) => Effect.Effect<void, E>
+}
+
 const recorded = ({ endpoint, model, provider }: Model) => ({ provider, model, endpoint })
 
 /** How long the last words of an interrupted run may take: Ctrl-C must be answered within two seconds. */
 const interruptTimeout = "1 second"
 
-/** Opens the workspace and journals what came along. Its time is set-up time, which the run's clock does not count. */
-const openWorkspace = Effect.fnUntraced(function* (journal: Journal, task: Task) {
+const note = (journal: Journal, text: string) =>
+  journal.append({ event_type: "run.noted", data: { note: text } })
+
+/** A workspace that is made, and what came along. Its time is set-up time, which the run's clock does not count. */
+const prepareWorkspace = Effect.fnUntraced(function* (journal: Journal, task: Task) {
   const workspaces = yield* Workspaces
   const workspace = yield* workspaces.open({ task, directory: journal.directory })
   yield* journal.append({ event_type: "workspace.prepared", data: workspace.prepared })
@@ -43,66 +49,59 @@ const openWorkspace = Effect.fnUntraced(function* (journal: Journal, task: Task)
   if (left_out.length > 0) {
     const shown = left_out.slice(0, 5).join(", ")
     const more = left_out.length > 5 ? ` and ${left_out.length - 5} more` : ""
-    yield* journal.append({
-      event_type: "run.noted",
-      data: {
-        note: `the run starts from the commit; left out of it: ${shown}${more} (--base working-tree takes them along)`
-      }
-    })
+    yield* note(
+      journal,
+      `the run starts from the commit; left out of it: ${shown}${more} (--base working-tree takes them along)`
+    )
   }
   return workspace
 })
 
-/** The prompt and the conversation's first items, from the base commit: the clone may still be on its way. */
-const beginConversation = Effect.fnUntraced(function* (journal: Journal, task: Task) {
-  const git = yield* Git
-  const tools = yield* Tools
-  const toolset = tools.toolset({ check_names: checksOf(task).map((check) => check.name) })
-  const paths = yield* git.paths(task.repository, task.base.commit)
-  const instructions = yield* instructionsOf(task, paths)
-  const system = systemPrompt({
-    task,
-    paths,
-    instructions,
-    tools: toolset.map(({ definition, effect }) => ({
-      name: definition.name,
-      description: definition.description,
-      effect
-    }))
-  })
+/** The workspace of a run that was there before, as its journal knows it. */
+const restoreWorkspace = Effect.fnUntraced(function* (
+  journal: Journal,
+  task: Task,
+  resume: { readonly prepared: OpenWorkspace["prepared"]; readonly tree: OpenWorkspace["prepared"]["tree"] }
+) {
+  const workspaces = yield* Workspaces
+  const workspace = yield* workspaces.open({ task, directory: journal.directory, resume })
   yield* journal.append({
-    event_type: "prompt.built",
-    data: { prompt_version: promptVersion, sections: system, tools: toolset.map((tool) => tool.definition) }
+    event_type: "workspace.restored",
+    data: { tree: resume.tree, found: workspace.found }
   })
-  yield* journal.append({
-    event_type: "conversation.appended",
-    data: { item: { role: "user", content: taskMessage(task) } }
-  })
-  return { system, toolset }
+  return workspace
 })
 
-/** Everything that happens between the first event and the ending. */
+const openWorkspace = (journal: Journal, task: Task, { prepared, tree }: RunState) =>
+  prepared === null
+    ? prepareWorkspace(journal, task)
+    : restoreWorkspace(journal, task, { prepared, tree: tree ?? prepared.tree })
+
+/** Sizes that nobody knows: every edit is then measured by a diff of the whole patch. */
+const unmeasured: EditedFiles = new Map([
+  ["", { before: { bytes: Infinity, lines: Infinity }, after: { bytes: Infinity, lines: Infinity } }]
+])
+
+/** Everything that happens between the first event of this process and the ending. */
 const story = Effect.fnUntraced(function* (
   journal: Journal,
   task: Task,
   stopwatch: Stopwatch,
-  opened: Ref.Ref<OpenWorkspace | null>,
-  verified: Ref.Ref<TreeId | null>
+  opened: Ref.Ref<OpenWorkspace | null>
 ) {
   const { candidates } = yield* Models
   const checks = yield* Checks
+  const known = yield* journal.state
   yield* Effect.forkScoped(candidates[0].warm)
-  const opening = yield* openWorkspace(journal, task).pipe(
+  const opening = yield* openWorkspace(journal, task, known).pipe(
     Effect.tap((workspace) => Ref.set(opened, workspace)),
     Effect.forkScoped({ startImmediately: true })
   )
   const workspace: Effect.Effect<OpenWorkspace, WorkspaceError | StoreError> = stopwatch.pause(
     Fiber.join(opening)
   )
-  const { system, toolset } = yield* beginConversation(journal, task)
-
   const verifying = (open: OpenWorkspace): Verifying => ({ journal, task, workspace: open, stopwatch })
-  const edited = yield* Ref.make<EditedFiles>(new Map())
+  const edited = yield* Ref.make<EditedFiles>(known.tree === known.base_tree ? new Map() : unmeasured)
   const context = Effect.map(workspace, (open): ToolContext => ({
     edited,
     workspace: open,
@@ -117,18 +116,19 @@ const story = Effect.fnUntraced(function* (
         )
       })
   }))
+  const tools = yield* Tools
+  const standing = candidates.findIndex(
+    ({ model, provider }) => provider === known.provider && model === known.model
+  )
   const turns = loop({
     journal,
     task,
     stopwatch,
-    system,
-    toolset,
+    tools: tools.toolset({ check_names: checksOf(task).map((check) => check.name) }),
     candidates,
-    position: yield* Ref.make(0),
-    rounds: yield* Ref.make<ReadonlyArray<Round>>([]),
+    position: yield* Ref.make(Math.max(0, standing)),
     context,
-    workspace,
-    verified
+    workspace
   })
   // Nothing that a turn could bring would help when the clone cannot be made, or a check can never run here.
   const inVain = Fiber.join(opening).pipe(
@@ -150,51 +150,22 @@ const recordInterruption = (journal: Journal) =>
       Effect.ignore
     )
 
-/** The run's bundle, with its first event. A place that cannot keep one is a refusal: nothing has happened yet. */
-const openJournal = Effect.fnUntraced(function* (task: Task, run_id: RunId) {
-  const store = yield* RunStore
-  const { candidates } = yield* Models
-  const creating = store.create({
-    run_id,
-    request: {
-      schema_version: 1,
-      task,
-      models: [recorded(candidates[0]), ...candidates.slice(1).map(recorded)],
-      prompt_version: promptVersion,
-      sandbox: (yield* Sandbox).kind
-    },
-    created: {
-      provider: candidates[0].provider,
-      model: candidates[0].model,
-      prompt_version: promptVersion,
-      base_sha: task.base.commit
-    }
-  })
-  return yield* Effect.mapError(creating, ({ message }) =>
-    refuse(`no run can be kept there: ${message}; choose another place with --run-root`)
-  )
-})
-
 /**
- * Runs a task to its end. Fails only with a `Refusal` before anything ran and when the store does; everything else is a
- * result. `announce` hears of it in the region that ended the run, so that no interruption comes between the two.
- * Interrupting the run before leaves it without a terminal event, and its bundle says so.
+ * Plays a run whose journal is open to its end. Interrupting it leaves the run without a terminal event, and its bundle
+ * says so.
  */
-export const run = Effect.fn("Run.run")(function* <E = never>(
+export const play = Effect.fnUntraced(function* <E = never>(
+  journal: Journal,
   task: Task,
-  options: {
-    readonly run_id: RunId
-    readonly announce?: (finished: FinishedRun) => Effect.Effect<void, E>
-  }
+  used_ms: number,
+  { announce }: Announcing<E>
 ) {
   return yield* Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
-      const journal = yield* restore(openJournal(task, options.run_id))
-      const stopwatch = yield* makeStopwatch(task.limits.wall_time_seconds * 1000)
+      const stopwatch = yield* makeStopwatch(task.limits.wall_time_seconds * 1000, used_ms)
       const opened = yield* Ref.make<OpenWorkspace | null>(null)
-      const verified = yield* Ref.make<TreeId | null>(null)
       const exit = yield* restore(
-        Effect.scoped(story(journal, task, stopwatch, opened, verified)).pipe(
+        Effect.scoped(story(journal, task, stopwatch, opened)).pipe(
           Effect.catchTags({
             GitError: (error) => Effect.succeed(ending("workspace_failed", error.message)),
             WorkspaceError: (error) => Effect.succeed(ending("workspace_failed", error.message)),
@@ -212,14 +183,60 @@ export const run = Effect.fn("Run.run")(function* <E = never>(
         journal,
         task,
         workspace: yield* Ref.get(opened),
-        verified: yield* Ref.get(verified),
         ending: Exit.isSuccess(exit)
           ? exit.value
           : ending("error", "looplane itself failed; the log file of the run has the details")
       }).pipe(Effect.onInterrupt(() => recordInterruption(journal)))
       const finished: FinishedRun = { result, directory: journal.directory }
-      if (options.announce !== undefined) yield* options.announce(finished)
+      if (announce !== undefined) yield* announce(finished)
       return finished
     })
   )
+})
+
+/** The run's bundle, with its first event. A place that cannot keep one is a refusal: nothing has happened yet. */
+const openJournal = Effect.fnUntraced(function* (
+  task: Task,
+  { allow_custom_endpoint, run_id }: RunOptions
+) {
+  const store = yield* RunStore
+  const { candidates } = yield* Models
+  const creating = store.create({
+    run_id,
+    request: {
+      schema_version: 1,
+      task,
+      models: [recorded(candidates[0]), ...candidates.slice(1).map(recorded)],
+      ...(allow_custom_endpoint === true ? { allow_custom_endpoint } : {}),
+      prompt_version: promptVersion,
+      sandbox: (yield* Sandbox).kind
+    },
+    created: {
+      provider: candidates[0].provider,
+      model: candidates[0].model,
+      prompt_version: promptVersion,
+      base_sha: task.base.commit
+    }
+  })
+  return yield* Effect.mapError(creating, ({ message }) =>
+    refuse(`no run can be kept there: ${message}; choose another place with --run-root`)
+  )
+})
+
+export interface RunOptions {
+  readonly run_id: RunId
+  /** Recorded, so that resuming the run needs no flag again. */
+  readonly allow_custom_endpoint?: boolean
+}
+
+/**
+ * Runs a task to its end. Fails only with a `Refusal` before anything ran and when the store does; everything else is a
+ * result.
+ */
+export const run = Effect.fn("Run.run")(function* <E = never>(
+  task: Task,
+  options: RunOptions & Announcing<E>
+) {
+  const journal = yield* openJournal(task, options)
+  return yield* play(journal, task, 0, options)
 }, Effect.scoped)

@@ -11,9 +11,10 @@ export interface Stopwatch {
   readonly pause: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 
-export const makeStopwatch = (limit_ms: number): Effect.Effect<Stopwatch> =>
+/** Starts a stopwatch that has `used_ms` on it. */
+export const makeStopwatch = (limit_ms: number, used_ms: number): Effect.Effect<Stopwatch> =>
   Effect.gen(function* () {
-    const started = yield* Clock.currentTimeMillis
+    const started = (yield* Clock.currentTimeMillis) - used_ms
     const paused = yield* Ref.make({ total: 0, open: 0, since: 0 })
     const elapsed_ms = Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis

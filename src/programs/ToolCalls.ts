@@ -1,14 +1,15 @@
 /**
  * The tool calls of one turn: each is decided, run and answered, in call order. What the model did wrong is an answer.
  */
-import { Effect, Ref } from "effect"
+import { Effect } from "effect"
 import type { ToolCall } from "../domain/Conversation.ts"
-import { callText, remember, repeats, type Round } from "../domain/Repetition.ts"
+import { ending, type Ending } from "../domain/Ending.ts"
+import { callText, repeats } from "../domain/Repetition.ts"
+import type { PendingCall } from "../domain/Run.ts"
 import { Approval, type ApprovalUnavailable } from "../services/Approval.ts"
 import type { Journal, StoreError } from "../services/RunStore.ts"
 import type { Observation, Tool, ToolContext } from "../services/Tools.ts"
 import type { WorkspaceError } from "../services/Workspace.ts"
-import { ending, type Ending } from "./Ending.ts"
 import type { Stopwatch } from "./Stopwatch.ts"
 
 /** Read-only calls of one turn that run side by side. */
@@ -20,15 +21,9 @@ export interface Calling {
   readonly journal: Journal
   readonly tools: ReadonlyArray<Tool>
   readonly stopwatch: Stopwatch
-  readonly rounds: Ref.Ref<ReadonlyArray<Round>>
   /** Waits for the workspace: the first tool needs it, the first request did not. */
   readonly context: Effect.Effect<ToolContext, WorkspaceError | StoreError>
 }
-
-/** What the loop must know of a turn's calls. */
-export type CallsOutcome =
-  | { readonly _tag: "Answered"; readonly acted: boolean }
-  | { readonly _tag: "Ended"; readonly ending: Ending }
 
 type Prepared =
   | { readonly _tag: "Run"; readonly call: ToolCall; readonly tool: Tool }
@@ -40,10 +35,10 @@ const refusal = (content: string): Observation => ({ ok: false, content })
 /** Everything before a call may run: repetition, existence, readable arguments, permission. */
 const prepare = Effect.fnUntraced(function* (
   calling: Calling,
-  call: ToolCall
+  { call, decision: decided, effect, started_on }: PendingCall
 ): Effect.fn.Return<Prepared, ApprovalUnavailable | StoreError, Approval> {
-  const { journal, rounds, tools } = calling
-  if (repeats(yield* Ref.get(rounds), callText(call.name, call.invalid_arguments ?? call.arguments))) {
+  const { journal, tools } = calling
+  if (repeats((yield* journal.state).rounds, callText(call.name, call.invalid_arguments ?? call.arguments))) {
     return {
       _tag: "End",
       ending: ending(
@@ -53,7 +48,10 @@ const prepare = Effect.fnUntraced(function* (
     }
   }
   const tool = tools.find((candidate) => candidate.definition.name === call.name)
-  yield* journal.append({ event_type: "tool.requested", data: { call, effect: tool?.effect ?? null } })
+  // One that was started has been looked at and allowed: its process died, and the workspace is as before it.
+  if (tool !== undefined && started_on !== null) return { _tag: "Run", call, tool }
+  if (effect === null)
+    yield* journal.append({ event_type: "tool.requested", data: { call, effect: tool?.effect ?? null } })
   if (tool === undefined) {
     const names = tools.map((known) => known.definition.name).join(", ")
     return {
@@ -79,9 +77,9 @@ const prepare = Effect.fnUntraced(function* (
     reason: "model_tool",
     preview: tool.preview(call.arguments).slice(0, maxPreview)
   } as const
-  const standing = approval.standing(request)
   const decision =
-    standing ??
+    decided ??
+    approval.standing(request) ??
     (yield* Effect.gen(function* () {
       yield* journal.append({ event_type: "approval.requested", data: request })
       yield* journal.barrier
@@ -115,12 +113,6 @@ const answer = Effect.fnUntraced(function* (calling: Calling, call: ToolCall, ob
       tree: observation.tree ?? null
     }
   })
-  yield* Ref.update(calling.rounds, (past) =>
-    remember(past, {
-      call: callText(call.name, call.invalid_arguments ?? call.arguments),
-      observation: observation.content
-    })
-  )
 })
 
 /** Runs calls that were allowed: one, or several read-only ones side by side, answered in call order. */
@@ -151,39 +143,38 @@ const runAll = Effect.fnUntraced(function* (
     yield* journal.append({ event_type: "tool.batch_completed", data: { tool_call_ids: ids } })
 })
 
-/** Answers every call of a turn, or says how the run ends. */
+/** Answers every call that is left of a turn; yields how the run ends, if one of them ends it. */
 export const answerCalls = Effect.fn("ToolCalls.answerCalls")(function* (
   calling: Calling,
-  calls: ReadonlyArray<ToolCall>
-): Effect.fn.Return<CallsOutcome, ApprovalUnavailable | StoreError | WorkspaceError, Approval> {
-  let acted = false
+  calls: ReadonlyArray<PendingCall>
+): Effect.fn.Return<Ending | undefined, ApprovalUnavailable | StoreError | WorkspaceError, Approval> {
   let batch: Array<Extract<Prepared, { readonly _tag: "Run" }>> = []
   const flush = Effect.suspend(() => {
     const ready = batch
     batch = []
     return ready.length === 0 ? Effect.void : runAll(calling, ready)
   })
-  for (const call of calls) {
+  for (const pending of calls) {
+    const { call } = pending
     const known = calling.tools.find((tool) => tool.definition.name === call.name)
     // A call that changes something, or that repeats one still in the batch, must see what came before it.
     if (known?.concurrent !== true || batch.some((b) => sameCall(b.call, call))) yield* flush
-    const prepared = yield* prepare(calling, call)
+    const prepared = yield* prepare(calling, pending)
     switch (prepared._tag) {
       case "End":
         yield* flush
-        return { _tag: "Ended", ending: prepared.ending }
+        return prepared.ending
       case "Answer":
         yield* flush
         yield* answer(calling, prepared.call, prepared.observation)
         break
       case "Run":
-        acted ||= prepared.tool.effect !== "read"
         batch.push(prepared)
         if (!prepared.tool.concurrent) yield* flush
     }
   }
   yield* flush
-  return { _tag: "Answered", acted }
+  return undefined
 })
 
 const sameCall = (a: ToolCall, b: ToolCall): boolean =>

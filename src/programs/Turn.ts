@@ -1,14 +1,15 @@
 /**
  * One turn: the conversation goes out, one whole answer comes back, under retry and fallback.
  */
-import { Duration, Effect, Option, Ref, Stream } from "effect"
+import { Duration, Effect, Option, Random, Ref, Stream } from "effect"
 import { pairToolCalls, type ModelTurn } from "../domain/Conversation.ts"
 import type { EventData } from "../domain/Event.ts"
 import { modelError, type ModelError } from "../domain/ModelError.ts"
-import type { PromptSection } from "../domain/Prompt.ts"
-import type { Model, ModelRequest, ToolDefinition } from "../services/Model.ts"
+import type { Model, ModelRequest } from "../services/Model.ts"
 import { Observer } from "../services/Observer.ts"
 import type { Journal, StoreError } from "../services/RunStore.ts"
+import { Wire } from "../services/Wire.ts"
+import type { Stopwatch } from "./Stopwatch.ts"
 import { stickyFallback } from "./policies/Fallback.ts"
 import { retrySchedule } from "./policies/Retry.ts"
 
@@ -17,7 +18,7 @@ export interface Asking {
   readonly candidates: readonly [Model, ...ReadonlyArray<Model>]
   /** Where `candidates` stands: moves on a fallback and stays there. */
   readonly position: Ref.Ref<number>
-  readonly system: ReadonlyArray<PromptSection>
+  readonly stopwatch: Stopwatch
 }
 
 /** One attempt: the stream's deltas are shown, its terminal event is the answer. */
@@ -44,24 +45,33 @@ const attempt = Effect.fnUntraced(function* (
 export const ask = Effect.fn("Turn.ask")(function* (
   asking: Asking,
   step: number,
-  lane: EventData<"model.requested">["lane"],
-  tools: ReadonlyArray<ToolDefinition>
+  lane: EventData<"model.requested">["lane"]
 ): Effect.fn.Return<ModelTurn, ModelError | StoreError> {
-  const { candidates, journal, position } = asking
+  const { candidates, journal, position, stopwatch } = asking
   const observer = yield* Observer
   const state = yield* journal.state
   const request: ModelRequest = {
-    system: asking.system,
+    system: state.prompt?.sections ?? [],
     conversation: pairToolCalls(state.conversation),
-    tools
+    tools: lane === "primary" ? (state.prompt?.tools ?? []) : []
   }
   const attempts = yield* Ref.make(0)
 
   const once = (model: Model) =>
     Ref.updateAndGet(attempts, (n) => n + 1).pipe(
-      Effect.flatMap((number) =>
-        attempt(model, request, (kind, text) => observer.delta({ step, attempt: number, kind, text }))
-      )
+      Effect.flatMap((number) => {
+        const who = { step, attempt: number, provider: model.provider, model: model.model }
+        return attempt(model, request, (kind, text) =>
+          observer.delta({ step, attempt: number, kind, text })
+        ).pipe(
+          Effect.updateService(Wire, (wire) => ({
+            ...wire,
+            // A journal that cannot be written fails whatever comes next as well.
+            keep: (exchange) =>
+              Effect.ignore(journal.append({ event_type: "model.exchanged", data: { ...who, exchange } }))
+          }))
+        )
+      })
     )
   const announce = (wait: { attempt: number; delay: Duration.Duration; error: ModelError }) =>
     journal
@@ -79,7 +89,13 @@ export const ask = Effect.fn("Turn.ask")(function* (
   const current = candidates[yield* Ref.get(position)] ?? candidates[0]
   yield* journal.append({
     event_type: "model.requested",
-    data: { step, provider: current.provider, model: current.model, lane }
+    data: {
+      step,
+      provider: current.provider,
+      model: current.model,
+      lane,
+      active_ms: yield* stopwatch.elapsed_ms
+    }
   })
   yield* journal.barrier
 
@@ -89,6 +105,8 @@ export const ask = Effect.fn("Turn.ask")(function* (
     ask: (model) =>
       once(model).pipe(
         Effect.retry(retrySchedule(announce)),
+        // The waits of a step are the same whenever it is played.
+        Random.withSeed(`${journal.run_id} ${step}`),
         Effect.map((turn) => ({ model, turn }))
       ),
     onFallback: (from, to, error) =>

@@ -5,7 +5,7 @@ import { Effect, type Scope } from "effect"
 import type { CheckPurpose } from "../domain/Event.ts"
 import type { TreeId } from "../domain/Ids.ts"
 import { unrun, type CheckOutcome } from "../domain/Result.ts"
-import { checksOf, isFormOnly, type Check, type Task } from "../domain/Task.ts"
+import { checksOf, type Check, type Task } from "../domain/Task.ts"
 import { Checks } from "../services/Checks.ts"
 import type { Journal, StoreError } from "../services/RunStore.ts"
 import type { OpenWorkspace, WorkspaceError } from "../services/Workspace.ts"
@@ -66,45 +66,34 @@ export const runCheck = Effect.fn("Verify.runCheck")(function* (
   return outcome
 })
 
-/** What a tree is worth. */
-export type Verdict =
-  | { readonly _tag: "Verified" }
-  | { readonly _tag: "Failed"; readonly failing: ReadonlyArray<CheckOutcome> }
-  | { readonly _tag: "CouldNotVerify"; readonly why: string }
-
-const judge = (outcomes: ReadonlyArray<CheckOutcome>): Verdict => {
-  const failing = outcomes.filter((outcome) => outcome.verdict === "failed")
-  if (failing.length > 0) return { _tag: "Failed", failing }
-  if (outcomes.every((outcome) => isFormOnly(outcome.argv))) {
-    return {
-      _tag: "CouldNotVerify",
-      why: "git diff --check alone proves nothing about the code: declare a check that runs it"
-    }
+/** Runs the checks that are left on a tree, also after one has failed, and settles the outcomes in the journal. */
+export const verify = Effect.fn("Verify.verify")(function* (
+  verifying: Verifying,
+  left: {
+    readonly tree: TreeId
+    readonly checks: ReadonlyArray<Check>
+    readonly done: ReadonlyArray<CheckOutcome>
   }
-  const doubtful = outcomes.filter((outcome) => outcome.verdict !== "passed")
-  return doubtful.length > 0
-    ? { _tag: "CouldNotVerify", why: doubtful.map((o) => `${o.name}: ${o.reason ?? o.verdict}`).join("; ") }
-    : { _tag: "Verified" }
-}
-
-/** Runs every declared check on a tree, also after one has failed, and settles the verdict in the journal. */
-export const verify = Effect.fn("Verify.verify")(function* (verifying: Verifying, tree: TreeId) {
-  const outcomes: Array<CheckOutcome> = []
-  for (const check of checksOf(verifying.task)) {
-    outcomes.push(yield* runCheck(verifying, check, tree, "final"))
-  }
-  yield* verifying.journal.append({ event_type: "verification.settled", data: { tree, outcomes } })
-  return judge(outcomes)
+) {
+  const outcomes = [...left.done]
+  for (const check of left.checks) outcomes.push(yield* runCheck(verifying, check, left.tree, "final"))
+  yield* verifying.journal.append({
+    event_type: "verification.settled",
+    data: { tree: left.tree, outcomes }
+  })
+  return outcomes
 })
 
 /**
- * Runs every declared check once on the untouched base. A set-up problem that no patch can cure is returned as the
+ * Runs every declared check once on the untouched base, unless the journal knows what it said there. A set-up problem that no patch can cure is returned as the
  * reason why nothing here can be verified; everything else is only recorded.
  */
 export const preflight = Effect.fn("Verify.preflight")(function* (verifying: Verifying) {
   const base = verifying.workspace.prepared.tree
+  const before = (yield* verifying.journal.state).checks.filter(({ purpose }) => purpose === "preflight")
   for (const check of checksOf(verifying.task)) {
-    const outcome = yield* runCheck(verifying, check, base, "preflight")
+    const known = before.find(({ outcome }) => outcome.name === check.name)?.outcome
+    const outcome = known ?? (yield* runCheck(verifying, check, base, "preflight"))
     // Cut off by the run's time, it says nothing about the check.
     if ((yield* verifying.stopwatch.remaining_ms) <= 0) return null
     if (outcome.verdict === "could_not_verify" && outcome.tests !== 0) {

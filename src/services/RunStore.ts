@@ -57,6 +57,8 @@ export interface TakenOver {
   readonly request: RunRequest
   /** Active time that the run had used, in milliseconds: never less than it was. */
   readonly active_ms: number
+  /** Whether the run has ended and its bundle is whole: nothing is left to do but a follow-up task. */
+  readonly complete: boolean
   /** Events that were lost before the journal's head, and gone on without. */
   readonly lost: number
 }

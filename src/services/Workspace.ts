@@ -50,6 +50,9 @@ export interface OpenWorkspace {
   /** The state after the last `apply` or `scan`. */
   readonly tree: Effect.Effect<TreeId>
   readonly diff: (tree: TreeId) => Effect.Effect<WorkspaceDiff, WorkspaceError>
+  /** What is handed over of a tree: proved to apply to the base and to give that tree. Asked before any check of it runs,
+   * so that no check can change it. */
+  readonly handOver: (tree: TreeId) => Effect.Effect<WorkspaceDiff, WorkspaceError>
   /** Puts the workspace back to a state that it had. */
   readonly restore: (tree: TreeId) => Effect.Effect<void, WorkspaceError>
   /** A fresh directory that holds exactly the tree and its dependency layer, gone with the scope. */

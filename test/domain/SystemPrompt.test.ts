@@ -1,7 +1,7 @@
 import { assert, describe, expect, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { renderSection } from "../../src/domain/Prompt.ts"
-import { nudges, promptVersion, systemPrompt, taskMessage } from "../../src/domain/SystemPrompt.ts"
+import { nudges, overviewOf, promptVersion, systemPrompt, taskMessage } from "../../src/domain/SystemPrompt.ts"
 import { Task } from "../../src/domain/Task.ts"
 import { exampleTask } from "../support/tasks.ts"
 
@@ -12,8 +12,7 @@ const tools = [
 const sections = systemPrompt({
   task: exampleTask,
   tools,
-  paths: ["package.json", "src/add.js"],
-  instructions: []
+  repository: { files: 2, overview: "package.json\nsrc/add.js", instructions: [] }
 })
 
 describe("systemPrompt", () => {
@@ -43,8 +42,7 @@ describe("systemPrompt", () => {
     const again = systemPrompt({
       task: other,
       tools,
-      paths: [],
-      instructions: [{ source: "AGENTS.md", content: "Be brief." }]
+      repository: { files: 0, overview: "", instructions: [{ source: "AGENTS.md", content: "Be brief." }] }
     })
     const stable = (all: typeof sections) => all.filter((section) => section.cache === "stable")
     assert.deepStrictEqual(stable(again), stable(sections))
@@ -59,8 +57,11 @@ describe("systemPrompt", () => {
     const big = systemPrompt({
       task: exampleTask,
       tools,
-      paths,
-      instructions: [{ source: "AGENTS.md", content: "x".repeat(1_000_000) }]
+      repository: {
+        files: paths.length,
+        overview: overviewOf(paths),
+        instructions: [{ source: "AGENTS.md", content: "x".repeat(1_000_000) }]
+      }
     })
     assert.isBelow(big.map(renderSection).join("").length, 40_000)
     assert.include(big.at(-1)?.content, "d0/ (33334 files)")

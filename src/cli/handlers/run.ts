@@ -1,27 +1,21 @@
 /**
  * `exec` and the default command: from flags to a finished run and its exit code.
  */
-import { Effect, FileSystem, Layer, Option, Path, Schema } from "effect"
-import { SecureRandom } from "effect/crypto"
-import type { JournalEntry } from "../../domain/Event.ts"
-import { RunId } from "../../domain/Ids.ts"
-import { toLine } from "../../domain/JournalCodec.ts"
+import { Effect, FileSystem, Layer, Option, Path } from "effect"
 import { refuse } from "../../domain/Refusal.ts"
-import { exitCodeOf } from "../../domain/Result.ts"
 import { chooseModels } from "../../programs/ChooseModels.ts"
 import { prepareTask } from "../../programs/Prepare.ts"
-import { run, type FinishedRun } from "../../programs/Run.ts"
+import { run } from "../../programs/Run.ts"
 import { layerRead, layerRun, makeModels } from "../../layers/Live.ts"
 import { Models } from "../../services/Model.ts"
 import { Observer } from "../../services/Observer.ts"
 import { Settings } from "../../services/Settings.ts"
+import { newRunId } from "../runId.ts"
 import type { RunInput } from "../flags.ts"
-import { CliExit } from "../exit.ts"
-import { endWith, showOut, writeErr, writeOut } from "../io.ts"
+import { endWith } from "../io.ts"
 import { laterFlag } from "../later.ts"
 import { readPrompt } from "../prompt.ts"
-import { progressLine } from "../render/progress.ts"
-import { absolute, resultText } from "../render/result.ts"
+import { ending, observerOf, type Output } from "./present.ts"
 
 export interface RunMode {
   readonly checksRequired: boolean
@@ -31,8 +25,6 @@ export interface RunMode {
   readonly defaultOutput: "json" | null
   readonly command: string
 }
-
-type Output = "text" | "json" | "jsonl"
 
 const outputOf = (input: RunInput, mode: RunMode): Output =>
   Option.getOrElse(
@@ -93,34 +85,6 @@ const prepare = Effect.fnUntraced(function* (input: RunInput, mode: RunMode, ins
   return { candidates, task, run_root }
 })
 
-/** Sortable by time, unique by chance: the store refuses a second run of the same name. */
-const newRunId = Effect.gen(function* () {
-  const random = yield* SecureRandom.SecureRandom
-  return yield* Schema.decodeEffect(RunId)(yield* random.uuidV7()).pipe(Effect.orDie)
-})
-
-const observerOf = (output: Output) => ({
-  entry: (entry: JournalEntry) =>
-    output === "jsonl"
-      ? showOut(`${JSON.stringify(toLine(entry))}\n`)
-      : Effect.suspend(() => {
-          const line = progressLine(entry.event)
-          return line === null ? Effect.void : writeErr(`${line}\n`)
-        }),
-  delta: () => Effect.void
-})
-
-const present = (finished: FinishedRun, output: Output) => {
-  switch (output) {
-    case "text":
-      return writeOut(resultText(finished))
-    case "json":
-      return writeOut(`${JSON.stringify(absolute(finished), null, 2)}\n`)
-    case "jsonl":
-      return writeOut(`${JSON.stringify({ type: "result", ...absolute(finished) })}\n`)
-  }
-}
-
 /** Runs the task that the flags describe, and ends the process with the run's exit code. */
 export const runTask = Effect.fn("cli.runTask")(function* (input: RunInput, mode: RunMode) {
   const later = laterFlag({ ...input, sandboxChecks: Option.getOrUndefined(input.sandboxChecks) })
@@ -136,17 +100,11 @@ export const runTask = Effect.fn("cli.runTask")(function* (input: RunInput, mode
       SettingsError: (error) => endWith(2, error.message)
     })
   )
-  const waived = prepared.task.verification.mode === "waived"
-  const codeOf = ({ result }: FinishedRun) => exitCodeOf(result.terminal_reason, waived)
+  const { announce, leave } = ending(prepared.task, output)
   const finished = yield* run(prepared.task, {
     run_id: yield* newRunId,
-    // From here on a signal changes neither what is said of the run nor the exit code.
-    announce: (ended) =>
-      Effect.tap(present(ended, output), () =>
-        Effect.sync(() => {
-          process.exitCode = codeOf(ended)
-        })
-      )
+    allow_custom_endpoint: input.allowCustomEndpoint,
+    announce
   }).pipe(
     Effect.provideService(Observer, observerOf(output)),
     Effect.provide(
@@ -159,6 +117,5 @@ export const runTask = Effect.fn("cli.runTask")(function* (input: RunInput, mode
       StoreError: (error) => endWith(1, error.message)
     })
   )
-  const code = codeOf(finished)
-  if (code !== 0) return yield* new CliExit({ code })
+  return yield* leave(finished)
 })

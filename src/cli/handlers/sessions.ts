@@ -6,6 +6,7 @@ import { layerRead, layerStore } from "../../layers/Live.ts"
 import { RunStore, type RunDetails, type RunSummary } from "../../services/RunStore.ts"
 import { Settings } from "../../services/Settings.ts"
 import { totalTokens } from "../../domain/Usage.ts"
+import { newRunId } from "../runId.ts"
 import type { SessionsInput } from "../flags.ts"
 import { endWith, writeErr, writeOut } from "../io.ts"
 import { listText, showText } from "../render/sessions.ts"
@@ -38,6 +39,18 @@ export const showSessions = Effect.fn("cli.showSessions")(
     const runRoot = path.resolve(Option.getOrElse(input.runRoot, () => settings.run_root))
     yield* Effect.gen(function* () {
       const store = yield* RunStore
+      if (Option.isSome(input.forkFromEvent)) {
+        const sequence = Option.getOrNull(input.sequence)
+        if (sequence === null || sequence < 0)
+          return yield* endWith(2, "--fork-from-event needs --sequence N: the event to fork from (see --show)")
+        const fork = yield* store.fork(input.forkFromEvent.value, { sequence, run_id: yield* newRunId })
+        return yield* writeOut(
+          input.output === "json"
+            ? `${JSON.stringify(fork, null, 2)}\n`
+            : `${fork.run_id}\ngo on with it: looplane resume ${fork.run_id}\n`
+        )
+      }
+      if (Option.isSome(input.sequence)) return yield* endWith(2, "--sequence goes with --fork-from-event RUN")
       if (Option.isSome(input.show)) {
         const run = yield* store.show(input.show.value)
         return yield* writeOut(

@@ -32,6 +32,22 @@ export const progressLine = (event: RunEvent): string | null => {
             : `, without dependencies: ${reason}`
       return line(`workspace ready${deps}`)
     }
+    case "workspace.restored": {
+      const { found, tree } = event.data
+      return found === null
+        ? "workspace made anew"
+        : found === tree
+          ? "workspace as it was"
+          : "workspace put back to the last finished tool"
+    }
+    case "session.resumed":
+      return line(`going on after step ${event.data.resumed_step}  ${event.data.provider}/${event.data.model}`)
+    case "session.continued":
+      return line(`follow-up task  ${event.data.provider}/${event.data.model}`)
+    case "run.forked":
+      return line(`forked from ${event.data.source_run_id} at event ${event.data.fork_point_sequence}`)
+    case "approval.abandoned":
+      return line(`  ${event.data.action_id}: nobody had decided, so it was not performed`)
     case "run.noted":
       return line(`note: ${event.data.note}`)
     case "model.completed": {
@@ -61,7 +77,11 @@ export const progressLine = (event: RunEvent): string | null => {
       return "the step limit is reached; asking for a summary"
     case "run.ended":
       return line(`${event.data.status}: ${event.data.terminal_reason}`)
+    case "repository.read":
     case "prompt.built":
+    case "workspace.scanned":
+    case "patch.collected":
+    case "model.exchanged":
     case "conversation.appended":
     case "model.requested":
     case "model.failed":

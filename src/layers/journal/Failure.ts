@@ -26,6 +26,17 @@ const describe = (error: PlatformError.PlatformError): readonly [StoreError["rea
       return ["not_found", "there is no"]
     case "ELOOP":
       return ["invalid", "symbolic links are not followed here:"]
+    case "ENOTDIR":
+      return ["invalid", "something on this path is no directory:"]
+    case "EISDIR":
+      return ["invalid", "a directory is in the place of the file"]
+    case "ENAMETOOLONG":
+      return ["invalid", "the name is too long:"]
+    case "EMFILE":
+    case "ENFILE":
+      return ["unwritable", "too many open files, so there is no way to"]
+    case "EIO":
+      return ["unwritable", "the disk fails at"]
     default:
       return ["unwritable", `${codeOf(error) ?? error.reason._tag} at`]
   }
@@ -42,5 +53,8 @@ export const failAt = (path: string) =>
 
 export const invalid = (path: string, message: string): StoreError =>
   new StoreError({ reason: "invalid", path, message })
+
+export const damaged = (path: string, message: string): StoreError =>
+  new StoreError({ reason: "damaged", path, message })
 
 export const isTaken = (error: StoreError): boolean => error.reason === "exists"

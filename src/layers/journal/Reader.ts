@@ -1,145 +1,162 @@
 /**
- * The reading side of a run: bounded, chain-checked, and never a write.
+ * A run's whole history. The journal of a fork that has not been worked on yet begins in the middle, and what came
+ * before it is read from the run that it was forked from.
  */
-import { Effect, Option, Result, Stream } from "effect"
-import type { RunEvent, UnknownEvent } from "../../domain/Event.ts"
-import type { Digest } from "../../domain/Ids.ts"
-import {
-  decodeEvent,
-  decodeLine,
-  maxLineBytes,
-  mayRefer,
-  noLine,
-  resolveReferences,
-  type BlobRef,
-  type LineFault
-} from "../../domain/JournalCodec.ts"
+import { Effect, Option, Result, Schema, Stream, type Scope } from "effect"
+import { RunForked, type EventData } from "../../domain/Event.ts"
+import { decodeLine, maxLineBytes } from "../../domain/JournalCodec.ts"
 import { artifactNames } from "../../domain/Result.ts"
-import type { SessionManifest } from "../../domain/Session.ts"
-import { StoreError } from "../../services/RunStore.ts"
-import type { Disk } from "./Disk.ts"
-import { failAt } from "./Failure.ts"
-import { sha256 } from "./Hash.ts"
+import { StoreError, type StoredEntry } from "../../services/RunStore.ts"
+import { everything, openCursor, type Cursor, type Head, type Mark, type Wanted } from "./Cursor.ts"
+import { demandDirectory, type Disk } from "./Disk.ts"
+import { damaged, failAt } from "./Failure.ts"
 
-const chunkBytes = 1024 * 1024
-const newline = 0x0a
+/** Where a journal that begins in the middle hangs on to another one. */
+export interface ForkPoint {
+  /** Of its first line. */
+  readonly sequence: number
+  /** The last line that is the source's. */
+  readonly after: Head
+  readonly data: EventData<"run.forked">
+  /** The source's directory. */
+  readonly source: string
+}
+
+const decodeForked = Schema.decodeUnknownResult(RunForked)
+
+/** Null for a journal that begins with its own first event, and for whatever is no journal. */
+export const forkPointOf = Effect.fnUntraced(function* (
+  disk: Disk,
+  directory: string
+): Effect.fn.Return<ForkPoint | null, StoreError> {
+  const file = disk.path.join(directory, artifactNames.events)
+  if ((yield* disk.typeOf(file)) !== "File") return null
+  const start = yield* Effect.scoped(
+    Effect.flatMap(disk.open(file, "r"), (handle) => handle.readAlloc(64 * 1024).pipe(failAt(file)))
+  )
+  const bytes = Option.getOrElse(start, () => new Uint8Array())
+  const end = bytes.indexOf(0x0a)
+  if (end === -1 || end > maxLineBytes) return null
+  const line = Result.getOrElse(decodeLine(bytes.subarray(0, end)), () => null)
+  if (line === null || line.sequence < 1 || line.event_type !== "run.forked") return null
+  const forked = decodeForked({ event_type: line.event_type, data: line.data })
+  if (Result.isFailure(forked)) return null
+  const { data } = forked.success
+  return {
+    sequence: line.sequence,
+    after: { sequence: line.sequence - 1, hash: line.previous },
+    data,
+    source: disk.path.join(disk.path.dirname(directory), data.source_run_id)
+  }
+})
+
+/** One file's part of a history, in order. */
+export interface Segment {
+  readonly directory: string
+  readonly after: Head
+  readonly until: number
+}
+
+const noSource = (point: ForkPoint): StoreError =>
+  new StoreError({
+    reason: "not_found",
+    path: point.source,
+    message: `run ${point.data.run_id} begins in the history of ${point.data.source_run_id}, which is gone: there is no ${point.source}`
+  })
+
+/** The files that a run's history lies in. The last one is its own. */
+export const segmentsOf = Effect.fnUntraced(function* (disk: Disk, directory: string) {
+  const segments: Array<Segment> = []
+  let at = directory
+  let until: number = everything.until
+  for (;;) {
+    const point = yield* forkPointOf(disk, at)
+    if (point === null) return [{ directory: at, after: everything.after, until }, ...segments]
+    // Sequences fall from source to source, so that even a circle of directories ends.
+    if (point.sequence > until)
+      return yield* damaged(point.source, `the history of ${directory} is not in ${at}, where it should be`)
+    segments.unshift({ directory: at, after: point.after, until })
+    if ((yield* disk.typeOf(point.source)) === null) return yield* noSource(point)
+    yield* demandDirectory(disk, point.source)
+    until = point.after.sequence
+    at = point.source
+  }
+})
+
+export interface HistoryCursor extends Cursor {
+  /** The parts that were read to their end, and where that is. */
+  readonly parts: () => ReadonlyArray<{ readonly directory: string; readonly mark: Mark }>
+}
+
+/** A run's history as one: the entries of its own file follow those of its sources. */
+export const openHistory = Effect.fnUntraced(function* (
+  disk: Disk,
+  directory: string,
+  options: Pick<Wanted, "head" | "onBlob">
+): Effect.fn.Return<HistoryCursor, StoreError, Scope.Scope> {
+  const segments = yield* segmentsOf(disk, directory)
+  const cursors = yield* Effect.forEach(segments, (segment, index) =>
+    Effect.map(
+      openCursor(disk, segment.directory, {
+        ...segment,
+        // Before its own file, a history must reach the line that the next one hangs on to.
+        head: segments[index + 1]?.after ?? options.head,
+        onBlob: options.onBlob
+      }),
+      (cursor) => ({ ...cursor, directory: segment.directory })
+    )
+  )
+  let at = 0
+  const next: Cursor["next"] = Effect.gen(function* () {
+    for (; at < cursors.length; at++) {
+      const entries = yield* cursors[at]?.next ?? Effect.succeed(null)
+      if (entries !== null) return entries
+    }
+    return null
+  })
+  const last = cursors[cursors.length - 1] ?? (yield* Effect.die("a history has at least one file"))
+  return {
+    next,
+    mark: () => (cursors[at] ?? last).mark(),
+    parts: () => cursors.slice(0, at).map(({ directory, mark }) => ({ directory, mark: mark() }))
+  }
+})
 
 export type JournalItem =
-  | {
-      readonly _tag: "Entry"
-      readonly sequence: number
-      readonly created_at: string
-      /** SHA-256 of the line's bytes, its newline included. */
-      readonly hash: Digest
-      readonly event: RunEvent | UnknownEvent
-    }
-  | {
-      readonly _tag: "End"
-      /** Of the last line; -1 when there is none. */
-      readonly sequence: number
-      readonly hash: Digest
-      /** Where the last whole line ends, in bytes. */
-      readonly offset: number
-      /** Bytes behind it: the beginning of a line that was never finished. */
-      readonly dropped: number
-    }
+  | ({ readonly _tag: "Entry" } & StoredEntry)
+  /** How far the history goes; offset and dropped bytes are those of the run's own file. */
+  | ({ readonly _tag: "End" } & Mark)
 
-const damaged = (file: string, message: string, cause?: unknown): StoreError =>
-  new StoreError({ reason: "damaged", path: file, message, ...(cause === undefined ? {} : { cause }) })
-
-/**
- * The entries of a run's journal in order, checked against their chain, then one `End`. With a head, the journal must
- * reach it: a journal that is shorter has lost events and fails with their number. An unfinished line behind the head is
- * dropped; whatever else does not fit fails as `damaged`, or as `newer_version`. Memory is bounded by a chunk and a line.
- */
+/** The entries of a run in order, checked against their chain, then one `End`. */
 export const readJournal = (
   disk: Disk,
   directory: string,
-  head: SessionManifest["head"] | null
+  head: Head | null
 ): Stream.Stream<JournalItem, StoreError> =>
   Stream.unwrap(
-    Effect.gen(function* () {
-      const file = disk.path.join(directory, artifactNames.events)
-      const type = yield* disk.typeOf(file)
-      // Its writer died between the manifest and the journal: nothing had happened yet.
-      if (type === null && head?.sequence === -1)
-        return Stream.make<[JournalItem]>({ _tag: "End", sequence: -1, hash: noLine, offset: 0, dropped: 0 })
-      if (type !== "File") return yield* damaged(file, `no journal at ${file}`)
-      const handle = yield* disk.open(file, "r")
-
-      let sequence = -1
-      let hash = noLine
-      let offset = 0
-      /** The beginning of a line whose end is not read yet. */
-      let rest: Uint8Array = new Uint8Array()
-      let ended = false
-
-      const faulty = (fault: LineFault): StoreError =>
-        new StoreError({
-          reason: fault.reason,
-          path: file,
-          message: `line ${sequence + 2} of ${file} ${fault.message}`
-        })
-
-      const load = Effect.fnUntraced(function* (ref: BlobRef) {
-        const blob = disk.path.join(directory, "blobs", ref.$blob)
-        const bytes = yield* disk.read(blob, ref.bytes)
-        if (bytes === null || bytes.length !== ref.bytes || sha256(bytes) !== ref.$blob)
-          return yield* damaged(
-            blob,
-            `line ${sequence + 2} of ${file} needs ${blob}, which is missing or changed`
-          )
-        return bytes
-      })
-
-      const readLine = Effect.fnUntraced(function* (line: Uint8Array) {
-        const envelope = yield* Effect.fromResult(Result.mapError(decodeLine(line.subarray(0, -1)), faulty))
-        if (envelope.sequence !== sequence + 1 || envelope.previous !== hash)
-          return yield* faulty({ reason: "damaged", message: "does not follow the line before it" })
-        const data = mayRefer(line)
-          ? yield* resolveReferences(envelope.data, load).pipe(
-              Effect.mapError((error) => (error instanceof StoreError ? error : faulty(error)))
-            )
-          : envelope.data
-        const event = yield* Effect.fromResult(Result.mapError(decodeEvent({ ...envelope, data }), faulty))
-        hash = sha256(line)
-        sequence = envelope.sequence
-        offset += line.length
-        if (sequence === head?.sequence && hash !== head.hash)
-          return yield* damaged(file, `line ${sequence + 1} of ${file} is not the one that was synced`)
-        const { created_at } = envelope
-        return { _tag: "Entry", sequence, created_at, hash, event } satisfies JournalItem
-      })
-
-      const finish = Effect.suspend(() => {
-        ended = true
-        const lost = (head?.sequence ?? -1) - sequence
-        return lost > 0
-          ? Effect.fail(
-              damaged(file, `${lost} event${lost === 1 ? " is" : "s are"} lost from the end of ${file}`)
-            )
-          : Effect.succeed<ReadonlyArray<JournalItem>>([
-              { _tag: "End", sequence, hash, offset, dropped: rest.length }
-            ])
-      })
-
-      const next = Effect.gen(function* () {
-        const chunk = yield* handle.readAlloc(chunkBytes).pipe(failAt(file))
-        if (Option.isNone(chunk)) return yield* finish
-        const bytes = rest.length === 0 ? chunk.value : Buffer.concat([rest, chunk.value])
-        const items: Array<JournalItem> = []
-        let from = 0
-        for (let to = bytes.indexOf(newline); to !== -1; to = bytes.indexOf(newline, from)) {
-          items.push(yield* readLine(bytes.subarray(from, to + 1)))
-          from = to + 1
-        }
-        rest = bytes.subarray(from)
-        if (rest.length > maxLineBytes) return yield* faulty({ reason: "damaged", message: "does not end" })
-        return items
-      })
-
-      return Stream.paginate(null, () =>
-        Effect.map(next, (items) => [items, ended ? Option.none() : Option.some(null)] as const)
+    Effect.map(openHistory(disk, directory, { head, onBlob: everything.onBlob }), (cursor) =>
+      Stream.paginate(null, () =>
+        Effect.map(cursor.next, (entries): readonly [ReadonlyArray<JournalItem>, Option.Option<null>] =>
+          entries === null
+            ? [[{ _tag: "End", ...cursor.mark() }], Option.none()]
+            : [entries.map((entry) => ({ _tag: "Entry", ...entry })), Option.some(null)]
+        )
       )
-    })
+    )
+  )
+
+/** The entries alone. */
+export const entriesOf = (
+  disk: Disk,
+  directory: string,
+  head: Head | null
+): Stream.Stream<StoredEntry, StoreError> =>
+  Stream.unwrap(
+    Effect.map(openHistory(disk, directory, { head, onBlob: everything.onBlob }), (cursor) =>
+      Stream.paginate(null, () =>
+        Effect.map(cursor.next, (entries): readonly [ReadonlyArray<StoredEntry>, Option.Option<null>] =>
+          entries === null ? [[], Option.none()] : [entries, Option.some(null)]
+        )
+      )
+    )
   )

@@ -34,7 +34,7 @@ const check = (...argv: readonly [string, ...ReadonlyArray<string>]): Check => (
   argv,
   timeout_seconds: 60
 })
-const options = { remaining_ms: 60_000, max_output_bytes: 10_000 }
+const options = { purpose: "final" as const, remaining_ms: 60_000, max_output_bytes: 10_000 }
 
 /** A sandbox that answers with what it is told and keeps what it was asked. */
 const answering = (result: Partial<SandboxResult>) =>

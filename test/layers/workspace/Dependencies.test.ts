@@ -42,7 +42,7 @@ it.live(
         const outcome = yield* checks.run(
           { name: "test", argv: ["node", "--test"], timeout_seconds: 60 },
           { root: place.root, subdirectory: "packages/app", source: repo.root, distrust: place.distrust },
-          { remaining_ms: 60_000, max_output_bytes: 100_000 }
+          { purpose: "final", remaining_ms: 60_000, max_output_bytes: 100_000 }
         )
         return { outcome, place }
       }, Effect.scoped)

@@ -1,8 +1,8 @@
 /**
- * How a run's story ends: a value that `Run` hands to `Finish`.
+ * How a run's story ends: a value that whatever ends it hands to whoever writes the result.
  */
-import type { ModelError } from "../domain/ModelError.ts"
-import type { TerminalReason } from "../domain/Result.ts"
+import type { ModelError } from "./ModelError.ts"
+import type { TerminalReason } from "./Result.ts"
 
 export interface Ending {
   readonly reason: TerminalReason

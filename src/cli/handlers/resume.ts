@@ -1,0 +1,90 @@
+/**
+ * `resume`: a run that was cut off, or one that ended and gets a follow-up task.
+ */
+import { Effect, Layer, Option, Path } from "effect"
+import { refuse } from "../../domain/Refusal.ts"
+import { layerRead, layerRun, layerStore, makeModels } from "../../layers/Live.ts"
+import { recordedModels } from "../../programs/ChooseModels.ts"
+import { resume } from "../../programs/Resume.ts"
+import { Models } from "../../services/Model.ts"
+import { Observer } from "../../services/Observer.ts"
+import { RunStore, type RunSummary } from "../../services/RunStore.ts"
+import { Settings } from "../../services/Settings.ts"
+import type { ResumeInput } from "../flags.ts"
+import { endWith } from "../io.ts"
+import { ending, observerOf } from "./present.ts"
+
+/** The run that is meant, before anything of it is written. */
+const wanted = Effect.fnUntraced(function* (run: string, followUp: boolean, runRoot: string) {
+  const store = yield* RunStore
+  if (run !== "last" || followUp) return yield* store.find(run)
+  const unfinished = yield* store.unfinished
+  if (unfinished !== null) return unfinished
+  return yield* refuse(
+    `every run under ${runRoot} has ended: to go on with one, give a follow-up task, as in looplane resume last "next task"`
+  )
+})
+
+/** Everything that can be refused is refused here, while the run is still nobody's. */
+const prepare = Effect.fnUntraced(function* (input: ResumeInput, runRoot: string, followUp: boolean) {
+  const found: RunSummary = yield* wanted(input.run, followUp, runRoot)
+  const { request } = found
+  if (request === null)
+    return yield* refuse(
+      `run ${found.run_id} cannot be gone on with: its request.json is missing or cannot be read (${found.directory})`
+    )
+  if (found.result !== null && !followUp)
+    return yield* refuse(
+      `run ${found.run_id} has ended (${found.result.terminal_reason}): give it a follow-up task, as in looplane resume ${found.run_id} "next task"`
+    )
+  const specs = yield* recordedModels(request, {
+    provider: Option.getOrNull(input.provider),
+    model: Option.getOrNull(input.model),
+    api_url: Option.getOrNull(input.apiUrl)
+  })
+  const allowCustomEndpoint = input.allowCustomEndpoint || request.allow_custom_endpoint === true
+  const candidates = yield* makeModels(specs, { allowCustomEndpoint })
+  return { candidates, request, directory: found.directory }
+})
+
+export const resumeRun = Effect.fn("cli.resumeRun")(function* (input: ResumeInput) {
+  const path = yield* Path.Path
+  const words = input.prompt.join(" ").trim()
+  const instruction = words === "" ? null : words
+  const output = Option.getOrElse(input.output, () => "json" as const)
+  const refused = (error: { readonly message: string }) => endWith(2, error.message)
+  const prepared = yield* Effect.gen(function* () {
+    const settings = yield* Settings
+    const runRoot = path.resolve(Option.getOrElse(input.runRoot, () => settings.run_root))
+    const found = yield* prepare(input, runRoot, instruction !== null).pipe(
+      Effect.provide(layerStore({ runRoot }))
+    )
+    return { ...found, runRoot }
+  }).pipe(
+    Effect.provide(layerRead),
+    Effect.catchTags({ Refusal: refused, StoreError: refused, SettingsError: refused })
+  )
+  const { candidates, directory, request, runRoot } = prepared
+  const { announce, leave } = ending(request.task, output)
+  const finished = yield* Effect.scoped(
+    Effect.gen(function* () {
+      const store = yield* RunStore
+      const taken = yield* store
+        .open(directory, { accept_loss: input.acceptLoss, continuing: instruction !== null })
+        .pipe(Effect.catch(refused))
+      return yield* resume(taken, { instruction, announce })
+    })
+  ).pipe(
+    Effect.provideService(Observer, observerOf(output)),
+    Effect.provide(
+      layerRun({ runRoot, unsafeLocalExec: request.sandbox === "host" }).pipe(
+        Layer.provideMerge(Layer.succeed(Models, Models.of({ candidates })))
+      )
+    ),
+    Effect.catchTags({
+      Refusal: refused,
+      StoreError: (error) => endWith(1, error.message)
+    })
+  )
+  return yield* leave(finished)
+})

@@ -1,0 +1,99 @@
+/**
+ * One line of a journal by its sequence, without reading what comes before it.
+ */
+import { Effect, type FileSystem } from "effect"
+import { maxLineBytes } from "../../domain/JournalCodec.ts"
+import { artifactNames } from "../../domain/Result.ts"
+import type { StoreError } from "../../services/RunStore.ts"
+import type { Disk } from "./Disk.ts"
+import { damaged, failAt } from "./Failure.ts"
+
+const windowBytes = 64 * 1024
+const newline = 0x0a
+
+/** The beginning of every line, whichever version its envelope has. */
+const header = /^\{"version":\d{1,15},"sequence":(\d{1,15}),/
+
+interface Line {
+  readonly sequence: number
+  /** With its newline. */
+  readonly bytes: Uint8Array
+}
+
+export interface Found {
+  /** Null when no whole line has the sequence. */
+  readonly line: Line | null
+  /** The last whole line that was seen on the way; -1 when there was none. */
+  readonly last: number
+}
+
+/** Looks for a line by halving the file: the number of reads grows with the logarithm of its length. */
+export const findLine = Effect.fnUntraced(function* (
+  disk: Disk,
+  directory: string,
+  wanted: number
+): Effect.fn.Return<Found, StoreError> {
+  const file = disk.path.join(directory, artifactNames.events)
+  if ((yield* disk.typeOf(file)) !== "File") return yield* damaged(file, `no journal at ${file}`)
+  return yield* Effect.scoped(
+    Effect.gen(function* () {
+      const handle = yield* disk.open(file, "r")
+      const size = Number((yield* handle.stat.pipe(failAt(file))).size)
+
+      /** Bytes from `at` on, fewer at the end of the file. */
+      const read = (at: number, length: number) => readAt(handle, at, Math.min(length, size - at)).pipe(failAt(file))
+      const sequenceAt = Effect.fnUntraced(function* (at: number) {
+        const text = new TextDecoder("latin1").decode(yield* read(at, 64))
+        const sequence = header.exec(text)?.[1]
+        if (sequence === undefined)
+          return yield* damaged(file, `there is no line of a journal at byte ${at} of ${file}`)
+        return Number(sequence)
+      })
+      /** The offset behind the first newline at or behind `from`; null when there is none before `to`. */
+      const behindNewline = Effect.fnUntraced(function* (from: number, to: number) {
+        for (let at = from; at < to; at += windowBytes) {
+          if (at - from > maxLineBytes)
+            return yield* damaged(file, `a line around byte ${from} of ${file} does not end`)
+          const found = (yield* read(at, Math.min(windowBytes, to - at))).indexOf(newline)
+          if (found !== -1) return at + found + 1
+        }
+        return null
+      })
+
+      // A whole line begins at `low`, and the wanted one begins there or between the two.
+      let low = 0
+      let high = size
+      while (high - low > windowBytes) {
+        const middle = low + Math.floor((high - low) / 2)
+        const start = yield* behindNewline(middle - 1, high - 1)
+        if (start !== null && (yield* isWhole(start)) && (yield* sequenceAt(start)) <= wanted) low = start
+        else high = middle
+      }
+      let last = -1
+      for (let at = low; at < size; ) {
+        const end = yield* behindNewline(at, size)
+        if (end === null) break
+        last = yield* sequenceAt(at)
+        if (last === wanted) return { line: { sequence: last, bytes: yield* read(at, end - at) }, last }
+        if (last > wanted) break
+        at = end
+      }
+      return { line: null, last }
+
+      function isWhole(start: number) {
+        return Effect.map(behindNewline(start, size), (end) => end !== null)
+      }
+    })
+  )
+})
+
+const readAt = Effect.fnUntraced(function* (handle: FileSystem.File, at: number, length: number) {
+  const bytes = new Uint8Array(Math.max(0, length))
+  let filled = 0
+  while (filled < bytes.length) {
+    const count = yield* handle.read(bytes.subarray(filled), { position: BigInt(at + filled) })
+    if (count === 0) break
+    filled += count
+  }
+  return bytes.subarray(0, filled)
+})

@@ -1,0 +1,283 @@
+/**
+ * Whether a receipt and what it speaks of still are what they were: by digests and by the run's own journal. No model, no
+ * repository, no network; nothing is written.
+ */
+import { Effect, FileSystem, Option, Path, Result, Schema, Stream } from "effect"
+import type { Digest as Digests } from "effect/crypto"
+import { canonical, firstDifference } from "../domain/Canonical.ts"
+import { isKnownType, type RunEvent, type UnknownEvent } from "../domain/Event.ts"
+import { failed, ok, skipped, type Finding } from "../domain/Finding.ts"
+import { parse } from "../domain/Json.ts"
+import { noLine } from "../domain/JournalCodec.ts"
+import { openReceipt, Receipt, type ReceiptBody } from "../domain/Receipt.ts"
+import { refuse, type Refusal } from "../domain/Refusal.ts"
+import { artifactNames } from "../domain/Result.ts"
+import { initial, reduce, type RunState } from "../domain/Run.ts"
+import { RunStore, type RunSummary, type StoreError } from "../services/RunStore.ts"
+import { version } from "../version.ts"
+import { bodyOf, digestOf } from "./MakeReceipt.ts"
+
+/** Of one file of a bundle, in bytes: none that looplane writes comes near it. */
+const maxFileBytes = 256 * 1024 * 1024
+
+export type ReceiptSource =
+  | { readonly _tag: "Bundle"; readonly summary: RunSummary }
+  /** A receipt that travelled alone, and its patch if it came along. */
+  | { readonly _tag: "File"; readonly file: string; readonly patch: string | null }
+
+export interface CheckedReceipt {
+  /** Null when there is none that can be read. */
+  readonly receipt: Receipt | null
+  /** The patch, when its bytes are those of the receipt. */
+  readonly patch: Uint8Array | null
+  readonly findings: ReadonlyArray<Finding>
+}
+
+type Needs = FileSystem.FileSystem | Path.Path | Digests.Digest
+
+/** The bytes of a regular file, or why there are none. Opening anything else could wait for ever. */
+const readRegular = Effect.fnUntraced(function* (file: string) {
+  const fs = yield* FileSystem.FileSystem
+  return yield* Effect.gen(function* () {
+    const info = yield* fs.stat(file)
+    if (info.type !== "File") return Result.fail("it is no regular file")
+    if (Number(info.size) > maxFileBytes) return Result.fail(`it has ${info.size} bytes, more than a run writes`)
+    return Result.succeed(yield* fs.readFile(file))
+  }).pipe(
+    Effect.catchTag("PlatformError", (error) =>
+      Effect.succeed(Result.fail(error.reason._tag === "NotFound" ? "it is missing" : `it cannot be read: ${error.message}`))
+    )
+  )
+})
+
+/** The receipt that a word means: the path of one, or a run as `RunStore.find` takes it. */
+export const locateReceipt: (
+  word: string,
+  patch: string | null
+) => Effect.Effect<ReceiptSource, Refusal | StoreError, RunStore | FileSystem.FileSystem | Path.Path> =
+  Effect.fn("CheckReceipt.locateReceipt")(function* (word, patch) {
+    const fs = yield* FileSystem.FileSystem
+    const path = yield* Path.Path
+    const store = yield* RunStore
+    const file = path.resolve(word)
+    const info = yield* Effect.option(fs.stat(file))
+    const directory = path.dirname(file)
+    const alone = Option.isSome(info) && info.value.type !== "Directory"
+    const inBundle =
+      path.basename(file) === artifactNames.receipt &&
+      (yield* fs.exists(path.join(directory, artifactNames.events)).pipe(Effect.orElseSucceed(() => false)))
+    if (alone && !inBundle) return { _tag: "File", file, patch: patch === null ? null : path.resolve(patch) }
+    if (patch !== null) return yield* refuse("--patch goes with the file of a receipt: a run has its own patch")
+    return { _tag: "Bundle", summary: yield* store.find(alone ? directory : word) }
+  })
+
+/** The receipt in a file, as far as its own bytes can say. */
+const openFile = Effect.fnUntraced(function* (file: string) {
+  const subject = artifactNames.receipt
+  const bytes = yield* readRegular(file)
+  if (Result.isFailure(bytes)) {
+    const why = bytes.failure === "it is missing" ? "there is none: the run has not ended, or its version made none" : bytes.failure
+    return { receipt: null, finding: failed(subject, why) }
+  }
+  const opened = openReceipt(bytes.success)
+  if (Result.isFailure(opened)) return { receipt: null, finding: failed(subject, opened.failure) }
+  const { receipt, unsealed } = opened.success
+  const digest = yield* digestOf(unsealed)
+  if (digest !== receipt.receipt_digest)
+    return {
+      receipt,
+      finding: failed(subject, `its content has the digest ${digest}, and it says ${receipt.receipt_digest}`)
+    }
+  const { status, terminal_reason } = receipt.verdict
+  return { receipt, finding: ok(subject, `sha256 ${digest}: run ${receipt.run_id} ${status}, ${terminal_reason}`) }
+})
+
+/** A file against what the receipt says of it; its bytes when they are the same. */
+const compareFile = Effect.fnUntraced(function* (file: string, said: ReceiptBody["test_log"]) {
+  const bytes = yield* readRegular(file)
+  if (Result.isFailure(bytes)) return { bytes: null, finding: failed(said.file, bytes.failure) }
+  const digest = yield* digestOf(bytes.success)
+  return digest === said.digest && bytes.success.length === said.bytes
+    ? { bytes: bytes.success, finding: ok(said.file, `sha256 ${digest}`) }
+    : {
+        bytes: null,
+        finding: failed(
+          said.file,
+          `${bytes.success.length} bytes with sha256 ${digest}, and the receipt says ${said.bytes} with ${said.digest}`
+        )
+      }
+})
+
+const isKnown = (event: RunEvent | UnknownEvent): event is RunEvent => isKnownType(event.event_type)
+
+/** Reads the journal to its end: the chain, then whether it ends where the receipt says. */
+const followJournal = Effect.fnUntraced(function* (directory: string, head: Receipt["journal"]) {
+  const store = yield* RunStore
+  const subject = artifactNames.events
+  let state: RunState = initial
+  let last = { sequence: -1, hash: noLine }
+  const chain = yield* store.entries(directory).pipe(
+    Stream.runForEach(({ event, hash, sequence }) =>
+      Effect.sync(() => {
+        last = { sequence, hash }
+        if (isKnown(event) && sequence <= head.sequence) state = reduce(state, event)
+      })
+    ),
+    Effect.result
+  )
+  if (Result.isFailure(chain)) return { state: null, finding: failed(subject, chain.failure.message) }
+  if (last.sequence !== head.sequence) {
+    const lines = last.sequence + 1
+    return {
+      state: null,
+      finding: failed(subject, `it has ${lines} lines, and the receipt was made at line ${head.sequence + 1}`)
+    }
+  }
+  if (last.hash !== head.hash)
+    return { state: null, finding: failed(subject, `line ${last.sequence + 1} is not the one that the receipt was made at`) }
+  return { state, finding: ok(subject, `${last.sequence + 1} lines, chained up to ${last.hash}`) }
+})
+
+/** Behind the last newline of a journal nothing may follow: a reader drops what is no whole line. */
+const endsWhole = Effect.fnUntraced(function* (file: string) {
+  const fs = yield* FileSystem.FileSystem
+  return yield* Effect.scoped(
+    Effect.gen(function* () {
+      const handle = yield* fs.open(file, { flag: "r" })
+      const size = Number((yield* handle.stat).size)
+      yield* handle.seek(BigInt(size - 1), "start")
+      const tail = yield* handle.readAlloc(1)
+      return Option.isSome(tail) && tail.value[0] === 0x0a
+    })
+  ).pipe(Effect.orElseSucceed(() => false))
+})
+
+const encodeReceipt = Schema.encodeSync(Receipt)
+
+/** What the journal alone would put into a receipt, against what is there. */
+const agree = Effect.fnUntraced(function* (receipt: Receipt, state: RunState, summary: RunSummary) {
+  const subject = "receipt and journal"
+  const { request } = summary
+  if (request === null) return failed(artifactNames.request, "it is missing or cannot be read")
+  const { bytes: patchBytes, digest } = receipt.patch
+  const { test_log, verification } = receipt
+  const body = yield* bodyOf({
+    looplane: receipt.looplane,
+    request,
+    request_digest: receipt.request_digest,
+    state,
+    verification: { digest: verification.digest, bytes: verification.bytes },
+    test_log: { digest: test_log.digest, bytes: test_log.bytes },
+    head: receipt.journal
+  })
+  if (body === null) return failed(subject, "the journal has no end of a run")
+  // Another version may see other things to warn of in the same patch.
+  const own = receipt.looplane === version ? {} : { warnings: receipt.warnings }
+  const told = encodeReceipt({ ...body, ...own, receipt_digest: receipt.receipt_digest })
+  const difference = firstDifference(encodeReceipt(receipt), told)
+  if (difference === null) return ok(subject, `both say ${receipt.verdict.terminal_reason}, ${patchBytes} bytes of patch ${digest}`)
+  return failed(subject, `they differ in ${difference}`)
+})
+
+const compareRequest = Effect.fnUntraced(function* (directory: string, receipt: Receipt) {
+  const path = yield* Path.Path
+  const subject = artifactNames.request
+  const bytes = yield* readRegular(path.join(directory, subject))
+  if (Result.isFailure(bytes)) return failed(subject, bytes.failure)
+  const digest = yield* digestOf(canonical(parse(new TextDecoder().decode(bytes.success))))
+  return digest === receipt.request_digest
+    ? ok(subject, `sha256 ${digest} of its canonical form`)
+    : failed(subject, `its canonical form has sha256 ${digest}, and the receipt says ${receipt.request_digest}`)
+})
+
+const compareResult = (receipt: Receipt, summary: RunSummary, state: RunState): Finding => {
+  const subject = artifactNames.result
+  const { result } = summary
+  if (result === null) return failed(subject, "it is missing or cannot be read")
+  const said = {
+    run_id: result.run_id,
+    status: result.status,
+    terminal_reason: result.terminal_reason,
+    base_sha: result.base_sha,
+    tree: result.tree,
+    changed_files: result.changed_files,
+    model_usage: result.model_usage,
+    error: result.error,
+    summary: result.summary
+  }
+  const known = {
+    run_id: receipt.run_id,
+    ...receipt.verdict,
+    base_sha: receipt.base.commit,
+    tree: receipt.tree,
+    changed_files: receipt.patch.files.map((file) => file.path),
+    model_usage: receipt.models,
+    error: state.ended?.error ?? null,
+    summary: state.summary
+  }
+  const difference = firstDifference(said, known)
+  return difference === null
+    ? ok(subject, "says what the receipt says")
+    : failed(subject, `its ${difference} is not what the receipt and the journal say`)
+}
+
+const checkBundle = Effect.fnUntraced(function* (summary: RunSummary, tell: (finding: Finding) => Effect.Effect<void>) {
+  const path = yield* Path.Path
+  const { directory } = summary
+  const at = (name: string) => path.join(directory, name)
+  const { finding, receipt } = yield* openFile(at(artifactNames.receipt))
+  yield* tell(finding)
+  if (receipt === null) return { receipt, patch: null }
+  const patch = yield* compareFile(at(artifactNames.patch), receipt.patch)
+  yield* tell(patch.finding)
+  for (const said of [receipt.verification, receipt.test_log])
+    yield* tell((yield* compareFile(at(said.file === receipt.test_log.file ? artifactNames.test_log : artifactNames.verification), said)).finding)
+  yield* tell(yield* compareRequest(directory, receipt))
+  const journal = yield* followJournal(directory, receipt.journal)
+  const whole = yield* endsWhole(at(artifactNames.events))
+  yield* tell(
+    journal.state !== null && !whole
+      ? failed(artifactNames.events, `something that is no line follows line ${receipt.journal.sequence + 1}`)
+      : journal.finding
+  )
+  if (journal.state === null) {
+    yield* tell(skipped(artifactNames.result, "without a sound journal there is nothing to compare it with"))
+    return { receipt, patch: patch.bytes }
+  }
+  yield* tell(yield* agree(receipt, journal.state, summary))
+  yield* tell(compareResult(receipt, summary, journal.state))
+  return { receipt, patch: patch.bytes }
+})
+
+const checkFile = Effect.fnUntraced(function* (
+  source: Extract<ReceiptSource, { readonly _tag: "File" }>,
+  tell: (finding: Finding) => Effect.Effect<void>
+) {
+  const { finding, receipt } = yield* openFile(source.file)
+  yield* tell(finding)
+  if (receipt === null) return { receipt, patch: null }
+  const patch = source.patch === null ? null : yield* compareFile(source.patch, receipt.patch)
+  yield* tell(patch?.finding ?? skipped(receipt.patch.file, "not at hand: give it with --patch"))
+  yield* tell(
+    skipped(
+      "bundle",
+      `journal, ${receipt.verification.file} and ${receipt.test_log.file} are not at hand: their digests are only stated`
+    )
+  )
+  return { receipt, patch: patch?.bytes ?? null }
+})
+
+/** Checks everything that can be checked without a repository. `tell` hears of each finding as it is made. */
+export const checkReceipt = Effect.fn("CheckReceipt.checkReceipt")(function* (
+  source: ReceiptSource,
+  tell: (finding: Finding) => Effect.Effect<void> = () => Effect.void
+): Effect.fn.Return<CheckedReceipt, never, Needs | RunStore> {
+  const findings: Array<Finding> = []
+  const note = (finding: Finding) =>
+    Effect.andThen(
+      Effect.sync(() => findings.push(finding)),
+      tell(finding)
+    )
+  const found = source._tag === "Bundle" ? yield* checkBundle(source.summary, note) : yield* checkFile(source, note)
+  return { ...found, findings }
+})
