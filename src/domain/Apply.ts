@@ -2,7 +2,15 @@
  * What applying a patch to a tree that moved on means, path by path: the three-way decision and the plan made of all of
  * them. Nothing is written here, and no plan names a path that the patch does not.
  */
-import { checkoutForm, type EndingRules, type Form, formOf, inForm, isBinary, sameBytes } from "./ApplyText.ts"
+import {
+  checkoutForm,
+  type EndingRules,
+  type Form,
+  formOf,
+  inForm,
+  isBinary,
+  sameBytes
+} from "./ApplyText.ts"
 import type { FileNode, FileOnly } from "./patch/FileSet.ts"
 import type { ChangedFile } from "./Result.ts"
 
@@ -118,7 +126,8 @@ const decideFiles = (
     return sameNode(to, now) ? { _tag: "Keep" } : write(to, !sameNode(to, patched), form)
   }
   if (conversion !== null) return conflict(`changed by both, and git converts it (${conversion})`)
-  if ([base, patched, now].some((node) => isBinary(node.bytes))) return conflict("changed by both, and binary")
+  if ([base, patched, now].some((node) => isBinary(node.bytes)))
+    return conflict("changed by both, and binary")
   const texts = { base: base.bytes, ours: now.bytes, theirs: patched.bytes }
   return { _tag: "MergeText", texts, executable, form }
 }
@@ -133,7 +142,10 @@ export const decide = (surveyed: SurveyedPath): Decision => {
   // Where the disk keeps no executable bits, what it shows there is nobody's change.
   const now =
     isFile(surveyed.now) && !surveyed.modes
-      ? { ...surveyed.now, executable: isFile(base) ? base.executable : isFile(patched) && patched.executable }
+      ? {
+          ...surveyed.now,
+          executable: isFile(base) ? base.executable : isFile(patched) && patched.executable
+        }
       : surveyed.now
   if (sameNode(now, patched)) return { _tag: "Keep" }
   if (sameNode(now, base)) return write(patched, false, form)

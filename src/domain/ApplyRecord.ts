@@ -59,9 +59,7 @@ export const sameStanding = (left: Standing, right: Standing): boolean => {
     case "absent":
       return right.kind === "absent"
     case "file":
-      return (
-        right.kind === "file" && left.digest === right.digest && left.executable === right.executable
-      )
+      return right.kind === "file" && left.digest === right.digest && left.executable === right.executable
     case "symlink":
       return right.kind === "symlink" && left.target === right.target
   }
@@ -77,10 +75,7 @@ export type Remedy =
   /** Paths that are at `after` go back; what somebody else changed since stays as it is. */
   | { readonly _tag: "GoBack"; readonly foreign: ReadonlyArray<string> }
 
-export const remedyOf = (
-  record: ApplyRecord,
-  found: (path: string) => Found
-): Remedy => {
+export const remedyOf = (record: ApplyRecord, found: (path: string) => Found): Remedy => {
   const foreign = record.files.map((file) => file.path).filter((path) => found(path) === "foreign")
   return record.phase === "prepared" && record.files.every((file) => found(file.path) === "after")
     ? { _tag: "Finish" }

@@ -52,8 +52,7 @@ export const toLf = (bytes: Uint8Array): Uint8Array => {
   return out
 }
 
-export const inForm = (bytes: Uint8Array, form: Form): Uint8Array =>
-  form === "crlf" ? toCrlf(bytes) : bytes
+export const inForm = (bytes: Uint8Array, form: Form): Uint8Array => (form === "crlf" ? toCrlf(bytes) : bytes)
 
 export const sameBytes = (left: Uint8Array, right: Uint8Array): boolean => {
   if (left.length !== right.length) return false

@@ -192,13 +192,20 @@ export const RunNoted = event("run.noted", { note: Schema.String })
 /** Not terminal: `resume` takes the run from here. */
 export const RunInterrupted = event("run.interrupted", { reason: Schema.String })
 
+/** Models in the order in which they are tried. `endpoint` is the base URL; null for one that has none. */
+export const RecordedModels = Schema.NonEmptyArray(
+  Schema.Struct({ provider: Schema.String, model: Schema.String, endpoint: Schema.NullOr(Schema.String) })
+)
+
 const successor = {
   provider: Schema.String,
   model: Schema.String,
   base_sha: CommitId,
   resumed_step: Step,
   /** Active time that the run had used, in milliseconds. */
-  active_ms: Schema.Finite
+  active_ms: Schema.Finite,
+  /** The models from now on, in the order in which they are tried. */
+  models: RecordedModels
 }
 /** Another process took the run over. `provider` and `model` are asked from now on. */
 export const SessionResumed = event("session.resumed", {
@@ -287,6 +294,8 @@ const eventTypes: ReadonlySet<string> = new Set(
 )
 /** Whether an event is of a type that this version knows. */
 export const isKnownType = (type: string): type is RunEventType => eventTypes.has(type)
+
+export const isKnown = (event: RunEvent | UnknownEvent): event is RunEvent => isKnownType(event.event_type)
 
 /** The journal's envelope. `previous` is the SHA-256 of the exact bytes of the line before, 64 zeros on the first. */
 export const EntryHeader = Schema.Struct({

@@ -15,4 +15,8 @@ export type Finding = typeof Finding.Type
 
 export const ok = (subject: string, message: string): Finding => ({ status: "ok", subject, message })
 export const failed = (subject: string, message: string): Finding => ({ status: "failed", subject, message })
-export const skipped = (subject: string, message: string): Finding => ({ status: "skipped", subject, message })
+export const skipped = (subject: string, message: string): Finding => ({
+  status: "skipped",
+  subject,
+  message
+})

@@ -3,6 +3,7 @@
  */
 import { Schema } from "effect"
 import { JournalLine } from "./JournalCodec.ts"
+import { Receipt } from "./Receipt.ts"
 import { RunResult } from "./Result.ts"
 import { Checkpoint, SessionManifest } from "./Session.ts"
 import { RunRequest } from "./Request.ts"
@@ -10,6 +11,7 @@ import { RunRequest } from "./Request.ts"
 const published = {
   events: [JournalLine, "One line of events.jsonl and of --output jsonl"],
   result: [RunResult, "result.json and the last object of --output json"],
+  receipt: [Receipt, "receipt.json: what a patch was made from and what was proved of it"],
   request: [RunRequest, "request.json: what was asked, and of which models"],
   session: [SessionManifest, "session.json: what a run is and how far its journal is synced"],
   checkpoint: [Checkpoint, "checkpoint.json: where a run stands"]

@@ -7,26 +7,14 @@ import { Result, Schema } from "effect"
 import { canonical } from "./Canonical.ts"
 import { CommitId, Digest, RunId, TreeId } from "./Ids.ts"
 import { isRecord } from "./Json.ts"
-import { fromOctets } from "./Octets.ts"
-import type { RunRequest } from "./Request.ts"
-import {
-  artifactNames,
-  ChangedFile,
-  CheckVerdict,
-  ModelUsage,
-  RunStatus,
-  TerminalReason,
-  type CheckOutcome
-} from "./Result.ts"
-import type { RunState } from "./Run.ts"
-import { checksOf, type Task } from "./Task.ts"
+import { ChangedFile, CheckVerdict, ModelUsage, RunStatus, TerminalReason } from "./Result.ts"
 import { Usage } from "./Usage.ts"
-import { Warning, warningsOf } from "./Warnings.ts"
+import { Warning } from "./Warnings.ts"
 
 const Argv = Schema.NonEmptyArray(Schema.String)
 const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 /** A file of the bundle, by its name there. */
-const SealedFile = Schema.Struct({ file: Schema.String, digest: Digest, bytes: Count })
+export const SealedFile = Schema.Struct({ file: Schema.String, digest: Digest, bytes: Count })
 
 /** A declared check as it ran on base plus patch. */
 export const ReceiptCheck = Schema.Struct({
@@ -67,8 +55,10 @@ const fields = {
   verdict: Schema.Struct({ status: RunStatus, terminal_reason: TerminalReason }),
   /** What the user waived: `no_check` means that an unverified patch is what was asked for. */
   waivers: Schema.Array(Schema.Literal("no_check")),
-  /** Where the checks ran, relative to the root. */
-  subdirectory: Schema.String,
+  /** Where the checks ran, relative to the root and below it; "" is the root. */
+  subdirectory: Schema.String.check(
+    Schema.isPattern(/^(?!\/)(?!(?:[\s\S]*\/)?\.\.(?:\/|$))[\s\S]*$/, { expected: "a path below the root" })
+  ),
   /** Only what ran on `tree`. */
   checks: Schema.Array(ReceiptCheck),
   /** Declared checks that did not pass on the untouched base. */
@@ -123,129 +113,6 @@ export const Receipt = Schema.Struct({
   receipt_digest: Digest
 })
 export type Receipt = typeof Receipt.Type
-
-/** What is handed over of a run that ended. Nothing is when its patch was refused. */
-export const handedOver = (state: RunState): { readonly bytes: Uint8Array; readonly files: ReadonlyArray<ChangedFile> } =>
-  state.patch === null || state.ended === null || state.ended.tree !== state.patch.tree
-    ? { bytes: new Uint8Array(), files: [] }
-    : { bytes: fromOctets(state.patch.patch), files: state.patch.files }
-
-/** The outcomes of the tree that is handed over, as far as its verification came. */
-export const finalOutcomes = (state: RunState): ReadonlyArray<CheckOutcome> => {
-  const tree = state.ended?.tree ?? null
-  if (tree === null) return []
-  if (state.verification_tree === tree) return state.verification
-  return state.scanned === tree ? state.outcomes : []
-}
-
-export interface ReceiptFacts {
-  readonly looplane: string
-  readonly request: RunRequest
-  readonly request_digest: Digest
-  /** After `run.ended`. */
-  readonly state: RunState
-  /** Of the bytes of `handedOver(state)`. */
-  readonly patch_digest: Digest
-  /** Of the outputs of `finalOutcomes(state)`, in their order. */
-  readonly log_digests: ReadonlyArray<Digest>
-  readonly verification: Omit<typeof SealedFile.Type, "file">
-  readonly test_log: Omit<typeof SealedFile.Type, "file">
-  readonly head: { readonly sequence: number; readonly hash: Digest }
-}
-
-const limitOf = (reason: TerminalReason, { limits }: Task): ReceiptBody["limits_hit"] => {
-  switch (reason) {
-    case "max_steps_exceeded":
-      return [{ limit: "max_steps", value: limits.max_steps }]
-    case "wall_time_exceeded":
-      return [{ limit: "wall_time_seconds", value: limits.wall_time_seconds }]
-    case "token_budget_exceeded":
-      return [{ limit: "max_total_tokens", value: limits.max_total_tokens ?? 0 }]
-    default:
-      return []
-  }
-}
-
-/** The receipt of a run that ended, without its digest; null for one that has not. */
-export const makeReceipt = (facts: ReceiptFacts): ReceiptBody | null => {
-  const { request, state } = facts
-  const { task } = request
-  const { ended, prepared, run_id } = state
-  if (ended === null || run_id === null) return null
-  const portable = (text: string | null): string | null =>
-    text === null ? null : text.replaceAll(task.repository, "the source repository")
-  const declared = checksOf(task)
-  const preflight = new Map(
-    state.checks.flatMap(({ outcome, purpose }) => (purpose === "preflight" ? [[outcome.name, outcome]] : []))
-  )
-  const outcomes = finalOutcomes(state)
-  const final = new Map(outcomes.map((outcome) => [outcome.name, outcome]))
-  const { bytes, files } = handedOver(state)
-  return {
-    schema_version: 1,
-    looplane: facts.looplane,
-    run_id,
-    request_digest: facts.request_digest,
-    base: { ...task.base, tree: state.base_tree },
-    tree: ended.tree,
-    patch: { file: artifactNames.patch, digest: facts.patch_digest, bytes: bytes.length, files },
-    verdict: { status: ended.status, terminal_reason: ended.terminal_reason },
-    waivers: task.verification.mode === "waived" ? ["no_check"] : [],
-    subdirectory: task.subdirectory,
-    checks: outcomes.flatMap((outcome, index): ReadonlyArray<ReceiptCheck> => {
-      const check = declared.find(({ name }) => name === outcome.name)
-      const log_digest = facts.log_digests[index]
-      if (check === undefined || log_digest === undefined) return []
-      return [
-        {
-          ...check,
-          purpose: "final",
-          verdict: outcome.verdict,
-          exit_code: outcome.exit_code,
-          duration_seconds: outcome.duration_seconds,
-          tests: outcome.tests,
-          tests_on_base: preflight.get(check.name)?.tests ?? null,
-          reason: portable(outcome.reason),
-          log_digest
-        }
-      ]
-    }),
-    red_on_base: declared.flatMap(({ name }) => {
-      const outcome = preflight.get(name)
-      if (outcome === undefined || outcome.verdict === "passed" || outcome.verdict === "not_run") return []
-      const { exit_code, reason, tests, verdict } = outcome
-      return [{ name, verdict, exit_code, tests, reason: portable(reason) }]
-    }),
-    not_run: declared.flatMap(({ name }): ReceiptBody["not_run"] => {
-      const on = (purpose: "preflight" | "final", outcome: CheckOutcome | undefined, without: string) =>
-        outcome === undefined || outcome.verdict === "not_run"
-          ? [{ name, purpose, reason: portable(outcome?.reason ?? null) ?? without }]
-          : []
-      return [
-        ...on("preflight", preflight.get(name), task.baseline ? "the run ended before" : "--no-baseline"),
-        ...on("final", final.get(name), "nothing was handed over that it could run on, or the run ended before")
-      ]
-    }),
-    limits_hit: limitOf(ended.terminal_reason, task),
-    dependencies:
-      prepared === null
-        ? null
-        : {
-            requested: prepared.dependencies.requested.mode,
-            copied: prepared.dependencies.copied,
-            lock_digest: prepared.dependencies.lock_digest,
-            reason: portable(prepared.dependencies.reason),
-            setup: task.setup,
-            include: task.include
-          },
-    verification: { file: artifactNames.verification, ...facts.verification },
-    test_log: { file: artifactNames.test_log, ...facts.test_log },
-    journal: { file: artifactNames.events, ...facts.head },
-    models: state.model_usage,
-    usage: state.usage,
-    warnings: warningsOf({ patch: bytes, files, task, checks: state.checks })
-  }
-}
 
 const encoder = new TextEncoder()
 const encodeBody = Schema.encodeSync(Body)

@@ -3,19 +3,13 @@
  * from here, so it names no secret and no place of its own.
  */
 import { Schema } from "effect"
+import { RecordedModels } from "./Event.ts"
 import { Task } from "./Task.ts"
 
 export const RunRequest = Schema.Struct({
   schema_version: Schema.Literal(1),
   task: Task,
-  /** The models in the order in which they are tried. `endpoint` is the base URL; null for one that has none. */
-  models: Schema.NonEmptyArray(
-    Schema.Struct({
-      provider: Schema.String,
-      model: Schema.String,
-      endpoint: Schema.NullOr(Schema.String)
-    })
-  ),
+  models: RecordedModels,
   /** Whether a native provider's key may go to another host than its official one. */
   allow_custom_endpoint: Schema.optionalKey(Schema.Boolean),
   /** The words that led the models. */

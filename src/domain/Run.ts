@@ -225,6 +225,16 @@ const anew = (state: RunState): RunState => ({
   interrupted: false
 })
 
+/** What a reader should know of a dirty source. */
+const leftOut = ({ left_out }: EventData<"workspace.prepared">): ReadonlyArray<string> => {
+  if (left_out.length === 0) return []
+  const shown = left_out.slice(0, 5).join(", ")
+  const more = left_out.length > 5 ? ` and ${left_out.length - 5} more` : ""
+  return [
+    `the run starts from the commit; left out of it: ${shown}${more} (--base working-tree takes them along)`
+  ]
+}
+
 /** The next state. Total: an event that changes nothing returns the state it was given. */
 export const reduce = (state: RunState, event: RunEvent): RunState => {
   switch (event.event_type) {
@@ -243,7 +253,13 @@ export const reduce = (state: RunState, event: RunEvent): RunState => {
     case "prompt.built":
       return { ...state, prompt: event.data }
     case "workspace.prepared":
-      return { ...state, prepared: event.data, base_tree: event.data.tree, tree: event.data.tree }
+      return {
+        ...state,
+        prepared: event.data,
+        base_tree: event.data.tree,
+        tree: event.data.tree,
+        notes: [...state.notes, ...leftOut(event.data)]
+      }
     case "workspace.scanned":
       return { ...state, tree: event.data.tree, scanned: event.data.tree, patch: null, ...unchecked }
     case "patch.collected":

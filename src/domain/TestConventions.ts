@@ -26,7 +26,9 @@ const segmentsOf = (path: string): ReadonlyArray<string> => path.split("/")
 export const isTestPath = (path: string): boolean => {
   const segments = segmentsOf(path)
   const name = segments.at(-1) ?? ""
-  return segments.slice(0, -1).some((part) => testDirectory.test(part)) || testNames.some((one) => one.test(name))
+  return (
+    segments.slice(0, -1).some((part) => testDirectory.test(part)) || testNames.some((one) => one.test(name))
+  )
 }
 
 const configurationNames: ReadonlyArray<RegExp> = [

@@ -59,7 +59,9 @@ const namedBy = (check: Check, subdirectory: string): ReadonlySet<string> => {
     return parts.join("/")
   }
   return new Set(
-    check.argv.flatMap((word) => word.split(/[\s;&|"'()<>=]+/)).flatMap((word) => (word === "" ? [] : [normal(word)]))
+    check.argv
+      .flatMap((word) => word.split(/[\s;&|"'()<>=]+/))
+      .flatMap((word) => (word === "" ? [] : [normal(word)]))
   )
 }
 
@@ -72,7 +74,8 @@ const aboutPath = (file: ChangedFile, task: Task): Warning | null => {
     path: file.path,
     message: `the patch ${verb} ${what}`
   })
-  if (check !== undefined) return warning("check_changed", `${shown}, which check ${JSON.stringify(check.name)} runs`)
+  if (check !== undefined)
+    return warning("check_changed", `${shown}, which check ${JSON.stringify(check.name)} runs`)
   if (isTestPath(file.path))
     return warning(file.change === "deleted" ? "test_deleted" : "test_changed", `the test ${shown}`)
   return isConfigurationPath(file.path)
@@ -162,7 +165,8 @@ export const warningsOf = (given: {
 export const protectedViolation = (task: Task, files: ReadonlyArray<ChangedFile>): string | null => {
   for (const glob of task.protected_paths ?? []) {
     const rule = PathRule.compile([glob])
-    if (Result.isFailure(rule)) return `the protected path ${JSON.stringify(glob)} cannot be read: ${rule.failure}`
+    if (Result.isFailure(rule))
+      return `the protected path ${JSON.stringify(glob)} cannot be read: ${rule.failure}`
     const touched = files.find((file) => PathRule.allows(rule.success, file.path))
     if (touched !== undefined)
       return `it ${verbs[touched.change]} ${quotePath(touched.path)}, which --protect ${JSON.stringify(glob)} forbids`

@@ -10,12 +10,15 @@ import * as Checks from "./checks/Checks.ts"
 import * as Git from "./git/Git.ts"
 import * as Store from "./journal/Store.ts"
 import { makeModel } from "./model/Providers.ts"
+import * as Reproduction from "./receipt/Git.ts"
 import * as Host from "./sandbox/Host.ts"
 import * as None from "./sandbox/None.ts"
 import * as Programs from "./sandbox/Programs.ts"
 import * as Search from "./search/Search.ts"
 import * as Environment from "./settings/Environment.ts"
 import * as Tools from "./tools/Tools.ts"
+import * as UserTree from "./usertree/UserTree.ts"
+import * as Watcher from "./usertree/Watcher.ts"
 import * as Workspace from "./workspace/Workspace.ts"
 
 /** What is needed to find out whether something can run at all. Writes nothing. */
@@ -38,6 +41,7 @@ export const layerRun = (options: RunOptions) => {
   return Layer.mergeAll(
     sandbox,
     layerStore(options),
+    NodeCrypto.layerDigest,
     Git.layer,
     Headless.layer,
     Tools.layer.pipe(Layer.provide(Search.layer)),
@@ -45,6 +49,32 @@ export const layerRun = (options: RunOptions) => {
     Workspace.layer.pipe(Layer.provide(sandbox))
   )
 }
+
+/** What the check of a receipt needs: the run's own floor, and a place to try its patch in. */
+export const layerReceipt = (options: RunOptions) => {
+  const sandbox = options.unsafeLocalExec ? Host.layerHost : None.layerNone
+  return Layer.mergeAll(
+    layerStore(options),
+    NodeCrypto.layerDigest,
+    Git.layer,
+    Reproduction.layer,
+    Checks.layer.pipe(Layer.provide(sandbox)),
+    Workspace.layer.pipe(Layer.provide(sandbox))
+  )
+}
+
+/** The user's tree. `watcher`: the command that watches over an apply, the tree's root behind it; null for none. */
+export const layerUserTree = (options: {
+  readonly watcher: readonly [string, ...ReadonlyArray<string>] | null
+}) =>
+  UserTree.layer.pipe(
+    Layer.provide(options.watcher === null ? Watcher.layerNone : Watcher.layerProcess(options.watcher)),
+    Layer.provide(NodeCrypto.layerSecureRandom)
+  )
+
+/** What taking a patch home needs: past runs, and the user's tree. */
+export const layerApply = (options: { readonly runRoot: string } & Parameters<typeof layerUserTree>[0]) =>
+  Layer.mergeAll(layerStore(options), NodeCrypto.layerDigest, Git.layer, layerUserTree(options))
 
 /** The models behind specs, or one line that says what is missing. Nothing is loaded yet. */
 export const makeModels = (

@@ -3,7 +3,7 @@
  * test's, ids count up, the disk is a map, and models, checks and answers follow a script.
  */
 import { Effect, Layer, Path } from "effect"
-import { SecureRandom } from "effect/crypto"
+import { Digest, SecureRandom } from "effect/crypto"
 import type { ApprovalDecision } from "../domain/Event.ts"
 import type { CheckOutcome } from "../domain/Result.ts"
 import { CommitId, TreeId } from "../domain/Ids.ts"
@@ -17,6 +17,7 @@ import { Settings } from "../services/Settings.ts"
 import { Workspaces } from "../services/Workspace.ts"
 import * as MemoryFs from "./fs/Memory.ts"
 import * as Store from "./journal/Store.ts"
+import { layerMemory as layerReproduction } from "./receipt/Memory.ts"
 import * as MemorySearch from "./search/Memory.ts"
 import * as Tools from "./tools/Tools.ts"
 import type { MemoryFile, MemoryWorkspace } from "./workspace/Memory.ts"
@@ -192,5 +193,7 @@ export const layerTest = (world: TestWorld) =>
     layerSandbox(() => null),
     layerWorkspaces(world.memory),
     layerChecks(world.memory, world.checks),
+    layerReproduction(world.memory),
+    Digest.layerWebCrypto,
     Tools.layer.pipe(Layer.provide(MemorySearch.layerMemory(world.memory)))
   ).pipe(Layer.provideMerge(Layer.mergeAll(MemoryFs.layer(), Path.layer, layerRandom)))

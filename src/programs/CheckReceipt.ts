@@ -9,16 +9,14 @@ import { isKnownType, type RunEvent, type UnknownEvent } from "../domain/Event.t
 import { failed, ok, skipped, type Finding } from "../domain/Finding.ts"
 import { parse } from "../domain/Json.ts"
 import { noLine } from "../domain/JournalCodec.ts"
-import { openReceipt, Receipt, type ReceiptBody } from "../domain/Receipt.ts"
+import { Receipt } from "../domain/Receipt.ts"
 import { refuse, type Refusal } from "../domain/Refusal.ts"
 import { artifactNames } from "../domain/Result.ts"
 import { initial, reduce, type RunState } from "../domain/Run.ts"
 import { RunStore, type RunSummary, type StoreError } from "../services/RunStore.ts"
 import { version } from "../version.ts"
 import { bodyOf, digestOf } from "./MakeReceipt.ts"
-
-/** Of one file of a bundle, in bytes: none that looplane writes comes near it. */
-const maxFileBytes = 256 * 1024 * 1024
+import { compareFile, endsWhole, openFile, readRegular } from "./ReceiptFiles.ts"
 
 export type ReceiptSource =
   | { readonly _tag: "Bundle"; readonly summary: RunSummary }
@@ -34,21 +32,6 @@ export interface CheckedReceipt {
 }
 
 type Needs = FileSystem.FileSystem | Path.Path | Digests.Digest
-
-/** The bytes of a regular file, or why there are none. Opening anything else could wait for ever. */
-const readRegular = Effect.fnUntraced(function* (file: string) {
-  const fs = yield* FileSystem.FileSystem
-  return yield* Effect.gen(function* () {
-    const info = yield* fs.stat(file)
-    if (info.type !== "File") return Result.fail("it is no regular file")
-    if (Number(info.size) > maxFileBytes) return Result.fail(`it has ${info.size} bytes, more than a run writes`)
-    return Result.succeed(yield* fs.readFile(file))
-  }).pipe(
-    Effect.catchTag("PlatformError", (error) =>
-      Effect.succeed(Result.fail(error.reason._tag === "NotFound" ? "it is missing" : `it cannot be read: ${error.message}`))
-    )
-  )
-})
 
 /** The receipt that a word means: the path of one, or a run as `RunStore.find` takes it. */
 export const locateReceipt: (
@@ -67,46 +50,10 @@ export const locateReceipt: (
       path.basename(file) === artifactNames.receipt &&
       (yield* fs.exists(path.join(directory, artifactNames.events)).pipe(Effect.orElseSucceed(() => false)))
     if (alone && !inBundle) return { _tag: "File", file, patch: patch === null ? null : path.resolve(patch) }
-    if (patch !== null) return yield* refuse("--patch goes with the file of a receipt: a run has its own patch")
+    if (patch !== null)
+      return yield* refuse("--patch goes with the file of a receipt: a run has its own patch")
     return { _tag: "Bundle", summary: yield* store.find(alone ? directory : word) }
   })
-
-/** The receipt in a file, as far as its own bytes can say. */
-const openFile = Effect.fnUntraced(function* (file: string) {
-  const subject = artifactNames.receipt
-  const bytes = yield* readRegular(file)
-  if (Result.isFailure(bytes)) {
-    const why = bytes.failure === "it is missing" ? "there is none: the run has not ended, or its version made none" : bytes.failure
-    return { receipt: null, finding: failed(subject, why) }
-  }
-  const opened = openReceipt(bytes.success)
-  if (Result.isFailure(opened)) return { receipt: null, finding: failed(subject, opened.failure) }
-  const { receipt, unsealed } = opened.success
-  const digest = yield* digestOf(unsealed)
-  if (digest !== receipt.receipt_digest)
-    return {
-      receipt,
-      finding: failed(subject, `its content has the digest ${digest}, and it says ${receipt.receipt_digest}`)
-    }
-  const { status, terminal_reason } = receipt.verdict
-  return { receipt, finding: ok(subject, `sha256 ${digest}: run ${receipt.run_id} ${status}, ${terminal_reason}`) }
-})
-
-/** A file against what the receipt says of it; its bytes when they are the same. */
-const compareFile = Effect.fnUntraced(function* (file: string, said: ReceiptBody["test_log"]) {
-  const bytes = yield* readRegular(file)
-  if (Result.isFailure(bytes)) return { bytes: null, finding: failed(said.file, bytes.failure) }
-  const digest = yield* digestOf(bytes.success)
-  return digest === said.digest && bytes.success.length === said.bytes
-    ? { bytes: bytes.success, finding: ok(said.file, `sha256 ${digest}`) }
-    : {
-        bytes: null,
-        finding: failed(
-          said.file,
-          `${bytes.success.length} bytes with sha256 ${digest}, and the receipt says ${said.bytes} with ${said.digest}`
-        )
-      }
-})
 
 const isKnown = (event: RunEvent | UnknownEvent): event is RunEvent => isKnownType(event.event_type)
 
@@ -134,22 +81,11 @@ const followJournal = Effect.fnUntraced(function* (directory: string, head: Rece
     }
   }
   if (last.hash !== head.hash)
-    return { state: null, finding: failed(subject, `line ${last.sequence + 1} is not the one that the receipt was made at`) }
+    return {
+      state: null,
+      finding: failed(subject, `line ${last.sequence + 1} is not the one that the receipt was made at`)
+    }
   return { state, finding: ok(subject, `${last.sequence + 1} lines, chained up to ${last.hash}`) }
-})
-
-/** Behind the last newline of a journal nothing may follow: a reader drops what is no whole line. */
-const endsWhole = Effect.fnUntraced(function* (file: string) {
-  const fs = yield* FileSystem.FileSystem
-  return yield* Effect.scoped(
-    Effect.gen(function* () {
-      const handle = yield* fs.open(file, { flag: "r" })
-      const size = Number((yield* handle.stat).size)
-      yield* handle.seek(BigInt(size - 1), "start")
-      const tail = yield* handle.readAlloc(1)
-      return Option.isSome(tail) && tail.value[0] === 0x0a
-    })
-  ).pipe(Effect.orElseSucceed(() => false))
 })
 
 const encodeReceipt = Schema.encodeSync(Receipt)
@@ -175,7 +111,8 @@ const agree = Effect.fnUntraced(function* (receipt: Receipt, state: RunState, su
   const own = receipt.looplane === version ? {} : { warnings: receipt.warnings }
   const told = encodeReceipt({ ...body, ...own, receipt_digest: receipt.receipt_digest })
   const difference = firstDifference(encodeReceipt(receipt), told)
-  if (difference === null) return ok(subject, `both say ${receipt.verdict.terminal_reason}, ${patchBytes} bytes of patch ${digest}`)
+  if (difference === null)
+    return ok(subject, `both say ${receipt.verdict.terminal_reason}, ${patchBytes} bytes of patch ${digest}`)
   return failed(subject, `they differ in ${difference}`)
 })
 
@@ -187,7 +124,10 @@ const compareRequest = Effect.fnUntraced(function* (directory: string, receipt: 
   const digest = yield* digestOf(canonical(parse(new TextDecoder().decode(bytes.success))))
   return digest === receipt.request_digest
     ? ok(subject, `sha256 ${digest} of its canonical form`)
-    : failed(subject, `its canonical form has sha256 ${digest}, and the receipt says ${receipt.request_digest}`)
+    : failed(
+        subject,
+        `its canonical form has sha256 ${digest}, and the receipt says ${receipt.request_digest}`
+      )
 })
 
 const compareResult = (receipt: Receipt, summary: RunSummary, state: RunState): Finding => {
@@ -221,7 +161,10 @@ const compareResult = (receipt: Receipt, summary: RunSummary, state: RunState): 
     : failed(subject, `its ${difference} is not what the receipt and the journal say`)
 }
 
-const checkBundle = Effect.fnUntraced(function* (summary: RunSummary, tell: (finding: Finding) => Effect.Effect<void>) {
+const checkBundle = Effect.fnUntraced(function* (
+  summary: RunSummary,
+  tell: (finding: Finding) => Effect.Effect<void>
+) {
   const path = yield* Path.Path
   const { directory } = summary
   const at = (name: string) => path.join(directory, name)
@@ -231,7 +174,12 @@ const checkBundle = Effect.fnUntraced(function* (summary: RunSummary, tell: (fin
   const patch = yield* compareFile(at(artifactNames.patch), receipt.patch)
   yield* tell(patch.finding)
   for (const said of [receipt.verification, receipt.test_log])
-    yield* tell((yield* compareFile(at(said.file === receipt.test_log.file ? artifactNames.test_log : artifactNames.verification), said)).finding)
+    yield* tell(
+      (yield* compareFile(
+        at(said.file === receipt.test_log.file ? artifactNames.test_log : artifactNames.verification),
+        said
+      )).finding
+    )
   yield* tell(yield* compareRequest(directory, receipt))
   const journal = yield* followJournal(directory, receipt.journal)
   const whole = yield* endsWhole(at(artifactNames.events))
@@ -278,6 +226,7 @@ export const checkReceipt = Effect.fn("CheckReceipt.checkReceipt")(function* (
       Effect.sync(() => findings.push(finding)),
       tell(finding)
     )
-  const found = source._tag === "Bundle" ? yield* checkBundle(source.summary, note) : yield* checkFile(source, note)
+  const found =
+    source._tag === "Bundle" ? yield* checkBundle(source.summary, note) : yield* checkFile(source, note)
   return { ...found, findings }
 })

@@ -12,10 +12,9 @@ export const collect = Effect.fn("Collect.collect")(function* (
   workspace: OpenWorkspace,
   tree: TreeId
 ) {
-  const [{ files, patch }, unrecorded] = yield* Effect.all(
-    [workspace.handOver(tree), workspace.unrecorded],
-    { concurrency: 2 }
-  )
+  const [{ files, patch }, unrecorded] = yield* Effect.all([workspace.handOver(tree), workspace.unrecorded], {
+    concurrency: 2
+  })
   const data = { tree, files, patch: toOctets(patch), unrecorded }
   yield* journal.append({ event_type: "patch.collected", data })
   return data

@@ -9,12 +9,15 @@ import type { EventData } from "../domain/Event.ts"
 import { fromOctets } from "../domain/Octets.ts"
 import * as PathRule from "../domain/PathRule.ts"
 import { artifactNames, statusOf, type ChangedFile, type RunResult } from "../domain/Result.ts"
+import type { RunRequest } from "../domain/Request.ts"
 import type { RunState } from "../domain/Run.ts"
 import type { Task } from "../domain/Task.ts"
 import { totalTokens } from "../domain/Usage.ts"
+import { protectedViolation, warningsOf } from "../domain/Warnings.ts"
 import type { Journal, StoreError } from "../services/RunStore.ts"
 import type { OpenWorkspace } from "../services/Workspace.ts"
 import { collect } from "./Collect.ts"
+import { writeReceipt } from "./MakeReceipt.ts"
 
 /** Reading the final state of a workspace takes at most this long. */
 const patchTimeout = "60 seconds"
@@ -30,6 +33,8 @@ export const auditPatch = (
     return `it changes ${files.length} files, and ${max_changed_files} are allowed`
   if (bytes.length > max_patch_bytes)
     return `it has ${bytes.length} bytes, and ${max_patch_bytes} are allowed`
+  const violation = protectedViolation(task, files)
+  if (violation !== null) return violation
   const rule = PathRule.compile(task.allowed_paths)
   if (Result.isFailure(rule)) return `the allowed paths cannot be read: ${rule.failure}`
   const outside = files.find((file) => !PathRule.allows(rule.success, file.path))
@@ -67,24 +72,25 @@ const collected = (
     Effect.interruptible
   )
 
-interface Handover {
-  readonly bytes: Uint8Array
-  readonly outcomes: RunState["verification"]
+/** What the files of a bundle hold of a run that ended so. */
+const evidenceOf = (state: RunState, reason: Ending["reason"]) => {
+  const outcomes = reason === "no_changes" ? [] : state.verification
+  return {
+    patch:
+      state.patch === null || reason === "patch_artifact_failed"
+        ? new Uint8Array()
+        : fromOctets(state.patch.patch),
+    test_log: logOf(state),
+    outcomes,
+    verification: `${JSON.stringify(outcomes, null, 2)}\n`
+  }
 }
 
-/** What the files of a bundle hold of a run that ended so. */
-const handover = (state: RunState, reason: Ending["reason"]): Handover => ({
-  bytes:
-    state.patch === null || reason === "patch_artifact_failed"
-      ? new Uint8Array()
-      : fromOctets(state.patch.patch),
-  outcomes: reason === "no_changes" ? [] : state.verification
-})
-
-const writeEvidence = Effect.fnUntraced(function* (journal: Journal, { bytes, outcomes }: Handover) {
-  yield* journal.writeFile(artifactNames.patch, bytes)
-  yield* journal.writeFile(artifactNames.test_log, logOf(yield* journal.state))
-  yield* journal.writeFile(artifactNames.verification, `${JSON.stringify(outcomes, null, 2)}\n`)
+const writeEvidence = Effect.fnUntraced(function* (journal: Journal, reason: Ending["reason"]) {
+  const { patch, test_log, verification } = evidenceOf(yield* journal.state, reason)
+  yield* journal.writeFile(artifactNames.patch, patch)
+  yield* journal.writeFile(artifactNames.test_log, test_log)
+  yield* journal.writeFile(artifactNames.verification, verification)
 })
 
 /** The terminal event, after the evidence that it speaks of. */
@@ -108,12 +114,17 @@ const end = Effect.fnUntraced(function* (
     patch.failure === null
       ? wanted
       : ending("patch_artifact_failed", `the patch cannot be handed over: ${patch.failure}`)
-  const { notes } = yield* journal.state
-  for (const note of patch.data?.unrecorded ?? [])
-    if (!notes.includes(note)) yield* journal.append({ event_type: "run.noted", data: { note } })
-  const state = yield* journal.state
-  yield* writeEvidence(journal, handover(state, final.reason))
   const handed = patch.failure === null ? patch.data : null
+  const { checks, notes } = yield* journal.state
+  const warnings =
+    handed === null ? [] : warningsOf({ patch: fromOctets(handed.patch), files: handed.files, task, checks })
+  const found = [
+    ...(patch.data?.unrecorded ?? []),
+    ...warnings.map((warning) => `look twice: ${warning.message}`)
+  ]
+  for (const note of found)
+    if (!notes.includes(note)) yield* journal.append({ event_type: "run.noted", data: { note } })
+  yield* writeEvidence(journal, final.reason)
   yield* journal.append({
     event_type: "run.ended",
     data: {
@@ -122,7 +133,7 @@ const end = Effect.fnUntraced(function* (
       error: final.error,
       changed_files: handed?.files.map((file) => file.path) ?? [],
       tree: handed?.tree ?? null,
-      usage: state.usage
+      usage: (yield* journal.state).usage
     }
   })
 })
@@ -130,22 +141,24 @@ const end = Effect.fnUntraced(function* (
 /** Writes everything that a bundle holds, and returns what it says. */
 export const finish = Effect.fn("Finish.finish")(function* (options: {
   readonly journal: Journal
-  readonly task: Task
+  readonly request: RunRequest
   readonly workspace: OpenWorkspace | null
   readonly ending: Ending
 }) {
-  const { journal, task, workspace } = options
-  yield* end(journal, task, workspace, options.ending)
-  return yield* seal(journal, task)
+  const { journal, request, workspace } = options
+  yield* end(journal, request.task, workspace, options.ending)
+  return yield* seal(journal, request)
 })
 
 /** What is left to write of a run whose terminal event is in the journal. */
-export const seal = Effect.fn("Finish.seal")(function* (journal: Journal, task: Task) {
+const seal = Effect.fnUntraced(function* (journal: Journal, request: RunRequest) {
   yield* journal.barrier
   const state = yield* journal.state
   const { ended } = state
   if (ended === null) return yield* Effect.die("sealed before its end")
   yield* journal.checkpoint
+  const { outcomes, test_log, verification } = evidenceOf(state, ended.terminal_reason)
+  yield* writeReceipt({ journal, request, test_log, verification })
   const result: RunResult = {
     schema_version: 1,
     run_id: journal.run_id,
@@ -154,11 +167,11 @@ export const seal = Effect.fn("Finish.seal")(function* (journal: Journal, task: 
     summary: state.summary,
     error: ended.error,
     changed_files: ended.changed_files,
-    verification: handover(state, ended.terminal_reason).outcomes,
+    verification: outcomes,
     usage: { ...state.usage, total_tokens: totalTokens(state.usage) },
     model_usage: state.model_usage,
     steps: state.step,
-    base_sha: task.base.commit,
+    base_sha: request.task.base.commit,
     tree: ended.tree,
     notes: state.notes,
     artifacts: artifactNames
@@ -168,8 +181,8 @@ export const seal = Effect.fn("Finish.seal")(function* (journal: Journal, task: 
 })
 
 /** Finishes the bundle of a run that had ended, and whose process died before it was written. */
-export const finishAgain = Effect.fn("Finish.finishAgain")(function* (journal: Journal, task: Task) {
-  const state = yield* journal.state
-  if (state.ended !== null) yield* writeEvidence(journal, handover(state, state.ended.terminal_reason))
-  return yield* seal(journal, task)
+export const finishAgain = Effect.fn("Finish.finishAgain")(function* (journal: Journal, request: RunRequest) {
+  const { ended } = yield* journal.state
+  if (ended !== null) yield* writeEvidence(journal, ended.terminal_reason)
+  return yield* seal(journal, request)
 })

@@ -137,7 +137,9 @@ const perform = Effect.fnUntraced(function* (looping: Looping, move: Exclude<Mov
     case "Collect":
       return yield* withinWallTime(
         looping,
-        Effect.flatMap(looping.workspace, (workspace) => Effect.asVoid(collect(journal, workspace, move.tree)))
+        Effect.flatMap(looping.workspace, (workspace) =>
+          Effect.asVoid(collect(journal, workspace, move.tree))
+        )
       )
     case "Verify":
       return yield* withinWallTime(looping, runChecks(looping, move), checkGrace)

@@ -5,7 +5,8 @@ import { Effect, Schema } from "effect"
 import { Digest as Digests } from "effect/crypto"
 import { canonical } from "../domain/Canonical.ts"
 import { Digest } from "../domain/Ids.ts"
-import * as Receipt from "../domain/Receipt.ts"
+import { seal, unsealed, type Receipt } from "../domain/Receipt.ts"
+import { finalOutcomes, handedOver, makeReceipt, type ReceiptFacts } from "../domain/ReceiptFacts.ts"
 import { RunRequest } from "../domain/Request.ts"
 import { artifactNames } from "../domain/Result.ts"
 import type { Journal, StoreError } from "../services/RunStore.ts"
@@ -22,12 +23,12 @@ export const digestOf = (content: string | Uint8Array): Effect.Effect<Digest, ne
 
 /** What a receipt is made of, when the digests of files are known already. */
 export const bodyOf = Effect.fnUntraced(function* (
-  facts: Omit<Receipt.ReceiptFacts, "patch_digest" | "log_digests">
+  facts: Omit<ReceiptFacts, "patch_digest" | "log_digests">
 ) {
-  const outcomes = Receipt.finalOutcomes(facts.state)
-  return Receipt.makeReceipt({
+  const outcomes = finalOutcomes(facts.state)
+  return makeReceipt({
     ...facts,
-    patch_digest: yield* digestOf(Receipt.handedOver(facts.state).bytes),
+    patch_digest: yield* digestOf(handedOver(facts.state).bytes),
     log_digests: yield* Effect.forEach(outcomes, ({ output }) => digestOf(output))
   })
 })
@@ -47,7 +48,7 @@ export const writeReceipt = Effect.fn("MakeReceipt.writeReceipt")(function* (opt
   readonly request: RunRequest
   readonly test_log: string | Uint8Array
   readonly verification: string | Uint8Array
-}): Effect.fn.Return<Receipt.Receipt, StoreError, Digests.Digest> {
+}): Effect.fn.Return<Receipt, StoreError, Digests.Digest> {
   const { journal, request } = options
   const body = yield* bodyOf({
     looplane: version,
@@ -59,7 +60,7 @@ export const writeReceipt = Effect.fn("MakeReceipt.writeReceipt")(function* (opt
     head: yield* journal.head
   })
   if (body === null) return yield* Effect.die(new Error("a receipt was asked for before the run's end"))
-  const receipt_digest = yield* digestOf(Receipt.unsealed(body))
-  yield* journal.writeFile(artifactNames.receipt, Receipt.seal(body, receipt_digest))
+  const receipt_digest = yield* digestOf(unsealed(body))
+  yield* journal.writeFile(artifactNames.receipt, seal(body, receipt_digest))
   return { ...body, receipt_digest }
 })

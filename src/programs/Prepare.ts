@@ -45,7 +45,7 @@ export interface TaskRequest {
   readonly unsafe_local_exec: boolean
 }
 
-const argvOf = (flag: string, line: string) =>
+export const argvOf = (flag: string, line: string) =>
   Result.match(parseCommandLine(line), {
     onSuccess: (argv) => Effect.succeed(argv),
     onFailure: (why) => Effect.fail(refuse(`${flag} ${JSON.stringify(line)}: ${why}`))
@@ -90,7 +90,7 @@ const verificationOf = Effect.fnUntraced(function* (request: TaskRequest, source
   return yield* refuse(`no check was declared: ${advice}, or give --no-check for an unverified patch`)
 })
 
-const dependenciesOf: (
+export const dependenciesOf: (
   deps: string
 ) => Effect.Effect<Dependencies, Refusal, FileSystem.FileSystem | Path.Path> = Effect.fnUntraced(
   function* (deps) {

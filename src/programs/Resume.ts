@@ -9,7 +9,7 @@ import type { RunState } from "../domain/Run.ts"
 import { Models } from "../services/Model.ts"
 import type { Journal, TakenOver } from "../services/RunStore.ts"
 import { finishAgain } from "./Finish.ts"
-import { play, type Announcing, type FinishedRun } from "./Run.ts"
+import { play, recordedModels, type Announcing, type FinishedRun } from "./Run.ts"
 
 /** What a model hears of an action that nobody had decided on. */
 const abandonedAnswer =
@@ -45,7 +45,8 @@ const changedModel = (
   const known = models.find((each) => each.provider === provider && each.model === model) ?? models[0]
   const same = now.some((each) => each.provider === provider && each.model === model)
   const [first] = now
-  if (!same) return `the run goes on with ${first.provider}/${first.model}; it was ${provider}/${model} before`
+  if (!same)
+    return `the run goes on with ${first.provider}/${first.model}; it was ${provider}/${model} before`
   const endpoints = now.filter((each) => each.provider === provider && each.model === model)
   return endpoints.some((each) => each.endpoint === known.endpoint)
     ? null
@@ -82,7 +83,7 @@ export const resume = Effect.fn("Resume.resume")(function* <E = never>(
   if (state.ended !== null && instruction === null) {
     return yield* Effect.uninterruptible(
       Effect.gen(function* () {
-        const result = yield* finishAgain(journal, task)
+        const result = yield* finishAgain(journal, request)
         const finished: FinishedRun = { result, directory: journal.directory }
         if (options.announce !== undefined) yield* options.announce(finished)
         return finished
@@ -98,7 +99,8 @@ export const resume = Effect.fn("Resume.resume")(function* <E = never>(
     provider,
     model,
     base_sha: task.base.commit,
-    resumed_step: state.answered_step
+    resumed_step: state.answered_step,
+    models: recordedModels(candidates)
   }
   yield* instruction === null
     ? journal.append({
@@ -117,5 +119,5 @@ export const resume = Effect.fn("Resume.resume")(function* <E = never>(
   for (const note of notes) yield* journal.append({ event_type: "run.noted", data: { note } })
   yield* abandon(journal)
   yield* journal.barrier
-  return yield* play(journal, task, instruction === null ? active_ms : 0, options)
+  return yield* play(journal, request, instruction === null ? active_ms : 0, options)
 })

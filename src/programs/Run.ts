@@ -6,6 +6,7 @@ import { Cause, Effect, Exit, Fiber, Ref } from "effect"
 import { ending } from "../domain/Ending.ts"
 import type { RunId } from "../domain/Ids.ts"
 import { refuse } from "../domain/Refusal.ts"
+import type { RunRequest } from "../domain/Request.ts"
 import type { RunResult } from "../domain/Result.ts"
 import type { RunState } from "../domain/Run.ts"
 import { promptVersion } from "../domain/SystemPrompt.ts"
@@ -34,26 +35,20 @@ export interface Announcing<E> {
 
 const recorded = ({ endpoint, model, provider }: Model) => ({ provider, model, endpoint })
 
+/** Models as request and journal name them. */
+export const recordedModels = ([first, ...rest]: Models["Service"]["candidates"]): RunRequest["models"] => [
+  recorded(first),
+  ...rest.map(recorded)
+]
+
 /** How long the last words of an interrupted run may take: Ctrl-C must be answered within two seconds. */
 const interruptTimeout = "1 second"
-
-const note = (journal: Journal, text: string) =>
-  journal.append({ event_type: "run.noted", data: { note: text } })
 
 /** A workspace that is made, and what came along. Its time is set-up time, which the run's clock does not count. */
 const prepareWorkspace = Effect.fnUntraced(function* (journal: Journal, task: Task) {
   const workspaces = yield* Workspaces
   const workspace = yield* workspaces.open({ task, directory: journal.directory })
   yield* journal.append({ event_type: "workspace.prepared", data: workspace.prepared })
-  const { left_out } = workspace.prepared
-  if (left_out.length > 0) {
-    const shown = left_out.slice(0, 5).join(", ")
-    const more = left_out.length > 5 ? ` and ${left_out.length - 5} more` : ""
-    yield* note(
-      journal,
-      `the run starts from the commit; left out of it: ${shown}${more} (--base working-tree takes them along)`
-    )
-  }
   return workspace
 })
 
@@ -156,10 +151,11 @@ const recordInterruption = (journal: Journal) =>
  */
 export const play = Effect.fnUntraced(function* <E = never>(
   journal: Journal,
-  task: Task,
+  request: RunRequest,
   used_ms: number,
   { announce }: Announcing<E>
 ) {
+  const { task } = request
   return yield* Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
       const stopwatch = yield* makeStopwatch(task.limits.wall_time_seconds * 1000, used_ms)
@@ -181,7 +177,7 @@ export const play = Effect.fnUntraced(function* <E = never>(
       if (Exit.isFailure(exit)) yield* Effect.logError("the run died of a defect", exit.cause)
       const result = yield* finish({
         journal,
-        task,
+        request,
         workspace: yield* Ref.get(opened),
         ending: Exit.isSuccess(exit)
           ? exit.value
@@ -195,27 +191,17 @@ export const play = Effect.fnUntraced(function* <E = never>(
 })
 
 /** The run's bundle, with its first event. A place that cannot keep one is a refusal: nothing has happened yet. */
-const openJournal = Effect.fnUntraced(function* (
-  task: Task,
-  { allow_custom_endpoint, run_id }: RunOptions
-) {
+const openJournal = Effect.fnUntraced(function* (run_id: RunId, request: RunRequest) {
   const store = yield* RunStore
-  const { candidates } = yield* Models
+  const [{ model, provider }] = request.models
   const creating = store.create({
     run_id,
-    request: {
-      schema_version: 1,
-      task,
-      models: [recorded(candidates[0]), ...candidates.slice(1).map(recorded)],
-      ...(allow_custom_endpoint === true ? { allow_custom_endpoint } : {}),
-      prompt_version: promptVersion,
-      sandbox: (yield* Sandbox).kind
-    },
+    request,
     created: {
-      provider: candidates[0].provider,
-      model: candidates[0].model,
-      prompt_version: promptVersion,
-      base_sha: task.base.commit
+      provider,
+      model,
+      prompt_version: request.prompt_version,
+      base_sha: request.task.base.commit
     }
   })
   return yield* Effect.mapError(creating, ({ message }) =>
@@ -237,6 +223,15 @@ export const run = Effect.fn("Run.run")(function* <E = never>(
   task: Task,
   options: RunOptions & Announcing<E>
 ) {
-  const journal = yield* openJournal(task, options)
-  return yield* play(journal, task, 0, options)
+  const { allow_custom_endpoint, run_id } = options
+  const request: RunRequest = {
+    schema_version: 1,
+    task,
+    models: recordedModels((yield* Models).candidates),
+    ...(allow_custom_endpoint === true ? { allow_custom_endpoint } : {}),
+    prompt_version: promptVersion,
+    sandbox: (yield* Sandbox).kind
+  }
+  const journal = yield* openJournal(run_id, request)
+  return yield* play(journal, request, 0, options)
 }, Effect.scoped)

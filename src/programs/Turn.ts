@@ -11,7 +11,7 @@ import type { Journal, StoreError } from "../services/RunStore.ts"
 import { Wire } from "../services/Wire.ts"
 import type { Stopwatch } from "./Stopwatch.ts"
 import { stickyFallback } from "./policies/Fallback.ts"
-import { retrySchedule } from "./policies/Retry.ts"
+import { RetryPolicy, retrySchedule } from "./policies/Retry.ts"
 
 export interface Asking {
   readonly journal: Journal
@@ -49,6 +49,7 @@ export const ask = Effect.fn("Turn.ask")(function* (
 ): Effect.fn.Return<ModelTurn, ModelError | StoreError> {
   const { candidates, journal, position, stopwatch } = asking
   const observer = yield* Observer
+  const policy = yield* RetryPolicy
   const state = yield* journal.state
   const request: ModelRequest = {
     system: state.prompt?.sections ?? [],
@@ -104,7 +105,7 @@ export const ask = Effect.fn("Turn.ask")(function* (
     position,
     ask: (model) =>
       once(model).pipe(
-        Effect.retry(retrySchedule(announce)),
+        Effect.retry(retrySchedule(policy, announce)),
         // The waits of a step are the same whenever it is played.
         Random.withSeed(`${journal.run_id} ${step}`),
         Effect.map((turn) => ({ model, turn }))

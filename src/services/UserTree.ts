@@ -18,8 +18,8 @@ export interface PatchSource {
   readonly run_id: RunId
   readonly patch: Uint8Array
   readonly base_commit: CommitId
-  /** What the patch begins from: the commit's tree, or the work tree that the run was begun on. */
-  readonly base_tree: TreeId
+  /** What the patch begins from: that commit, or the tree of the work tree that the run was begun on. */
+  readonly base: CommitId | TreeId
   /** What it ends in; null when nothing says so. */
   readonly tree: TreeId | null
   /** The run's directory, whose `git/` is asked for objects that the repository does not have. */

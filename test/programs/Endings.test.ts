@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Layer, Schema } from "effect"
+import { Deferred, Effect, Exit, Fiber, Layer, Schema, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { RunId } from "../../src/domain/Ids.ts"
 import type { CheckOutcome } from "../../src/domain/Result.ts"
@@ -162,6 +162,11 @@ describe("what a run says of itself", () => {
       const full = new StoreError({ reason: "no_space", path: "/runs", message: "no space left" })
       const store = RunStore.of({
         create: () => Effect.fail(full),
+        open: () => Effect.fail(full),
+        fork: () => Effect.fail(full),
+        entries: () => Stream.fail(full),
+        unfinished: Effect.succeed(null),
+        find: () => Effect.fail(full),
         list: () => Effect.succeed([]),
         show: () => Effect.fail(full)
       })
@@ -181,7 +186,7 @@ describe("an interruption", () => {
   it.effect("while the patch is collected: the run says so and is not over", () =>
     Effect.gen(function* () {
       const reached = yield* Deferred.make<void>()
-      const hanging = { diff: () => Effect.andThen(Deferred.succeed(reached, undefined), Effect.never) }
+      const hanging = { handOver: () => Effect.andThen(Deferred.succeed(reached, undefined), Effect.never) }
       const { layer, task } = yield* makeWorld({ script: [{ text: "Done." }], workspace: () => hanging })
       yield* Effect.gen(function* () {
         const fiber = yield* Effect.forkChild(run(task, { run_id }), { startImmediately: true })

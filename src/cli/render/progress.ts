@@ -30,7 +30,9 @@ export const progressLine = (event: RunEvent): string | null => {
           : reason === null
             ? ""
             : `, without dependencies: ${reason}`
-      return line(`workspace ready${deps}`)
+      const dirty = event.data.left_out.length
+      const left = dirty === 0 ? "" : `; ${dirty} uncommitted paths are left out (--base working-tree)`
+      return line(`workspace ready${deps}${left}`)
     }
     case "workspace.restored": {
       const { found, tree } = event.data

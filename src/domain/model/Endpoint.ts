@@ -46,7 +46,7 @@ const bounded = (raw: string) => (raw.length > 200 ? `${raw.slice(0, 200)}…` :
 export const openAiEndpoint = parseBase
 
 /**
- * A base URL of Anthropic Messages, given without `/v1` (one at the end is dropped). A host that is neither the
+ * A base URL of Anthropic Messages, given without `/v1` (which is dropped at the end). A host that is neither the
  * official one nor this machine needs `allowCustom`.
  */
 export const anthropicEndpoint = (
@@ -54,7 +54,7 @@ export const anthropicEndpoint = (
   allowCustom: boolean
 ): Result.Result<Endpoint, ModelConfigError> =>
   Result.flatMap(parseBase(raw), (endpoint) => {
-    const url = endpoint.url.replace(/\/v1$/, "")
+    const url = endpoint.url.replace(/(?:\/+v1)*\/*$/, "")
     if (!endpoint.loopback && !allowCustom && !sameOrigin(url, officialAnthropicUrl))
       return fail(
         `${endpoint.host} is not Anthropic's own host: add --allow-custom-provider-endpoint to send your key there`
@@ -76,6 +76,6 @@ export const ollamaUrl = (raw: string): string => {
   if (url.hostname === "0.0.0.0") url.hostname = "127.0.0.1"
   if (url.hostname === "[::]") url.hostname = "[::1]"
   if (schemed !== given && url.port === "" && !/:80(?:\/|$)/.test(given)) url.port = "11434"
-  if (url.pathname === "/") url.pathname = "/v1"
+  if (/^\/*$/.test(url.pathname)) url.pathname = "/v1"
   return url.href
 }

@@ -3,7 +3,8 @@
  */
 const maxMessageChars = 500
 
-const mask = "[redacted]"
+/** Stands for what is not repeated. */
+export const mask = "[redacted]"
 
 const secretShapes: ReadonlyArray<RegExp> = [
   /\bBearer\s+[^\s"',;]{4,}/gi,
@@ -19,7 +20,7 @@ export const redact = (text: string, secret: string | null): string => {
 }
 
 /** A shorter key could be any word of a text. */
-const minKeyChars = 8
+export const minKeyChars = 8
 
 /** The text without the key where it stands whole, and otherwise as it is. */
 export const withoutKey = (text: string, key: string): string =>

@@ -146,6 +146,49 @@ export const changedControl = Effect.fnUntraced(function* (options: NewGitDirect
   return null
 })
 
+/** Directories of a git directory of ours, outer ones first. */
+const directories = [
+  ".",
+  "objects",
+  "objects/info",
+  "objects/pack",
+  "info",
+  "refs",
+  "refs/heads",
+  "refs/tags",
+  "refs/looplane",
+  "refs/looplane/trees"
+]
+
+/** Whether a git directory of ours is there and made of directories: through a link our writes would go elsewhere. */
+export const isPlainGitDirectory = Effect.fnUntraced(function* (at: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const kinds = yield* Effect.forEach(
+    directories,
+    (name) =>
+      fs.lstat(path.join(at, name)).pipe(
+        Effect.map((info) => info.type),
+        Effect.catchTag("PlatformError", () => Effect.succeed(null))
+      ),
+    { concurrency: "unbounded" }
+  )
+  return kinds[0] !== null && kinds.every((kind) => kind === null || kind === "Directory")
+})
+
+/** Makes a git directory of ours, if it is none, again what we made: a planted or torn setting never reaches git. */
+export const resetControl = Effect.fnUntraced(function* (options: NewGitDirectory) {
+  if ((yield* changedControl(options)) === null) return
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  yield* Effect.forEach(
+    [...controlFiles(options).map(([name]) => name), ...detours],
+    (name) => fs.remove(path.join(options.at, name), { recursive: true, force: true }),
+    { concurrency: "unbounded", discard: true }
+  )
+  yield* makeGitDirectory(options)
+})
+
 /** Makes a git directory with no objects in it yet. */
 export const makeGitDirectory = Effect.fnUntraced(function* (options: NewGitDirectory) {
   const fs = yield* FileSystem.FileSystem
@@ -153,15 +196,7 @@ export const makeGitDirectory = Effect.fnUntraced(function* (options: NewGitDire
   yield* fs.makeDirectory(options.at, { recursive: true, mode: 0o700 })
   const head = options.branch ?? "refs/looplane/base"
   yield* Effect.forEach(
-    [
-      "objects/info",
-      "objects/pack",
-      "info",
-      "refs/heads",
-      "refs/tags",
-      "refs/looplane/trees",
-      path.dirname(head)
-    ],
+    [...directories, path.dirname(head)],
     (directory) => fs.makeDirectory(path.join(options.at, directory), { recursive: true, mode: 0o700 }),
     { concurrency: "unbounded", discard: true }
   )
@@ -172,6 +207,10 @@ export const makeGitDirectory = Effect.fnUntraced(function* (options: NewGitDire
     { concurrency: "unbounded", discard: true }
   )
 })
+
+/** A branch with an ordinary name: none that git or a path would read as something else. */
+export const branchPattern =
+  /^(?!.*\.\.)(?!.*\.lock$)refs\/heads\/[A-Za-z0-9_-][A-Za-z0-9._-]*(?:\/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$/
 
 /** What a repository's HEAD names, when it is a branch with an ordinary name, and where its history is cut. */
 export const headOf = Effect.fnUntraced(function* (location: GitLocation) {
@@ -184,10 +223,9 @@ export const headOf = Effect.fnUntraced(function* (location: GitLocation) {
   const shallow = yield* fs
     .readFileString(path.join(location.common_dir, "shallow"))
     .pipe(Effect.catchTag("PlatformError", absent))
-  const branch =
-    /^ref: (refs\/heads\/[A-Za-z0-9_-][A-Za-z0-9._-]*(?:\/[A-Za-z0-9_-][A-Za-z0-9._-]*)*)\s*$/.exec(head)?.[1]
+  const branch = /^ref: (\S+)\s*$/.exec(head)?.[1] ?? ""
   return {
-    branch: branch === undefined || branch.endsWith(".lock") || branch.includes("..") ? null : branch,
+    branch: branchPattern.test(branch) ? branch : null,
     shallow: shallow === "" ? null : shallow
   }
 })

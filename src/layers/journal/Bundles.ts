@@ -1,42 +1,27 @@
 /**
  * What a run root holds, from its small files alone: no listing ever reads a journal.
  */
-import { Effect, Option, Record, Result, Schema, Stream } from "effect"
+import { Effect, Option, Record, Schema, Stream } from "effect"
 import { RunId } from "../../domain/Ids.ts"
-import { artifactNames, CheckOutcome, RunResult, type ArtifactKey } from "../../domain/Result.ts"
-import { Checkpoint, SessionManifest } from "../../domain/Session.ts"
-import { RunRequest } from "../../domain/Request.ts"
-import { StoreError, type RunSummary } from "../../services/RunStore.ts"
+import { artifactNames, type ArtifactKey } from "../../domain/Result.ts"
+import type { RunSummary } from "../../services/RunStore.ts"
 import { demandDirectory, type Disk } from "./Disk.ts"
-import { failAt, invalid } from "./Failure.ts"
+import { documents, valueOf, type Document } from "./Documents.ts"
+import { failAt } from "./Failure.ts"
 
-/** Of one JSON file that a listing reads, in bytes: a longer one counts as unreadable. */
-const maxJsonBytes = 16 * 1024 * 1024
 const concurrency = 8
 
-interface Candidate {
-  readonly name: RunId
+/** A run's directory. */
+export interface Place {
+  readonly run_id: RunId
   readonly directory: string
   readonly modified_ms: number
 }
 
-const json = <S extends Schema.ConstraintDecoder<unknown>>(schema: S) => {
-  const decode = Schema.decodeUnknownResult(Schema.fromJsonString(schema))
-  return (bytes: Uint8Array): S["Type"] | null =>
-    Result.getOrElse(decode(new TextDecoder().decode(bytes)), () => null)
-}
-const parse = {
-  request: json(RunRequest),
-  session: json(SessionManifest),
-  checkpoint: json(Checkpoint),
-  verification: json(Schema.Array(CheckOutcome)),
-  result: json(RunResult)
-}
+export const isRunId = Schema.is(RunId)
 
-const isRunId = Schema.is(RunId)
-
-/** Directories that are named like a run, never through a symbolic link. */
-const candidates = Effect.fnUntraced(function* (disk: Disk, root: string) {
+/** Names of directories that are named like a run, never through a symbolic link. */
+export const namesIn = Effect.fnUntraced(function* (disk: Disk, root: string) {
   const type = yield* disk.typeOf(root)
   if (type === null) return []
   yield* demandDirectory(disk, root)
@@ -47,116 +32,133 @@ const candidates = Effect.fnUntraced(function* (disk: Disk, root: string) {
     .filter(isRunId)
 })
 
-const candidate = Effect.fnUntraced(function* (disk: Disk, root: string, name: RunId) {
-  const directory = disk.path.join(root, name)
+export const placeAt = Effect.fnUntraced(function* (disk: Disk, directory: string, run_id: RunId) {
   const info = yield* disk.fs.lstat(directory).pipe(failAt(directory))
   const modified_ms = Option.match(info.mtime, { onNone: () => 0, onSome: (time) => time.getTime() })
-  return { name, directory, modified_ms } satisfies Candidate
-})
-
-/** A file that cannot be read says no more than one that is missing. */
-const parsed = <A>(
-  disk: Disk,
-  directory: string,
-  key: ArtifactKey,
-  decode: (bytes: Uint8Array) => A | null
-) =>
-  disk.read(disk.path.join(directory, artifactNames[key]), maxJsonBytes).pipe(
-    Effect.map((bytes) => (bytes === null ? null : decode(bytes))),
-    Effect.catch(() => Effect.succeed(null))
-  )
-const present = (disk: Disk, directory: string, key: ArtifactKey) =>
-  disk.typeOf(disk.path.join(directory, artifactNames[key])).pipe(
-    Effect.map((type) => (type === "File" ? true : null)),
-    Effect.catch(() => Effect.succeed(null))
-  )
-
-const summarise = Effect.fnUntraced(function* (disk: Disk, { directory, modified_ms, name }: Candidate) {
-  const found = yield* Effect.all({
-    request: parsed(disk, directory, "request", parse.request),
-    session: parsed(disk, directory, "session", parse.session),
-    events: present(disk, directory, "events"),
-    checkpoint: parsed(disk, directory, "checkpoint", parse.checkpoint),
-    verification: parsed(disk, directory, "verification", parse.verification),
-    test_log: present(disk, directory, "test_log"),
-    patch: present(disk, directory, "patch"),
-    result: parsed(disk, directory, "result", parse.result)
-  } satisfies Record<ArtifactKey, unknown>)
-  const summary: RunSummary = {
-    run_id: name,
-    directory,
-    modified_ms,
-    manifest: found.session,
-    request: found.request,
-    result: found.result,
-    missing: Record.keys(artifactNames)
-      .filter((key) => found[key] === null)
-      .map((key) => artifactNames[key])
-  }
-  return summary
-})
-
-/** What a query is looked for in: the id, the task and where it ran, and how it ended. */
-const matches = Effect.fnUntraced(function* (disk: Disk, { directory, name }: Candidate, query: string) {
-  const wanted = query.toLowerCase()
-  const holds = (text: string) => text.toLowerCase().includes(wanted)
-  if (holds(name)) return true
-  const request = yield* parsed(disk, directory, "request", parse.request)
-  const task = request === null ? null : request.task
-  if (task !== null && (holds(task.instruction) || holds(task.repository))) return true
-  const result = yield* parsed(disk, directory, "result", parse.result)
-  return result !== null && (holds(result.terminal_reason) || holds(result.summary))
+  return { run_id, directory, modified_ms } satisfies Place
 })
 
 /** Newest first, by the last change of a bundle's files. */
+const placesIn = Effect.fnUntraced(function* (disk: Disk, root: string) {
+  const names = yield* namesIn(disk, root)
+  const places = yield* Effect.forEach(
+    names,
+    (name) => Effect.option(placeAt(disk, disk.path.join(root, name), name)),
+    { concurrency: concurrency * 2 }
+  )
+  return places
+    .flatMap(Option.toArray)
+    .toSorted((a, b) => b.modified_ms - a.modified_ms || (a.run_id < b.run_id ? 1 : -1))
+})
+
+/** A file that cannot be read says no more than one that is missing. */
+const tried = <A>(read: Effect.Effect<Document<A>, unknown>): Effect.Effect<Document<A>> =>
+  Effect.catch(read, () => Effect.succeed<Document<A>>({ _tag: "Unreadable" }))
+
+const present = (disk: Disk, directory: string, key: ArtifactKey) =>
+  tried(
+    Effect.map(
+      disk.typeOf(disk.path.join(directory, artifactNames[key])),
+      (type): Document<null> =>
+        type === "File" ? { _tag: "Read", value: null } : { _tag: "Unreadable" }
+    )
+  )
+
+/** Demanded of every bundle, whatever its result says. */
+const essential: ReadonlySet<ArtifactKey> = new Set(["request", "session", "events", "result"])
+
+export const summarise = Effect.fnUntraced(function* (
+  disk: Disk,
+  { directory, modified_ms, run_id }: Place
+): Effect.fn.Return<RunSummary> {
+  const found = yield* Effect.all({
+    request: tried(documents.request(disk, directory)),
+    session: tried(documents.session(disk, directory)),
+    events: present(disk, directory, "events"),
+    checkpoint: tried(documents.checkpoint(disk, directory)),
+    verification: tried(documents.verification(disk, directory)),
+    test_log: present(disk, directory, "test_log"),
+    patch: present(disk, directory, "patch"),
+    receipt: tried(documents.receipt(disk, directory)),
+    result: tried(documents.result(disk, directory))
+  } satisfies Record<ArtifactKey, unknown>)
+  const result = valueOf(found.result)
+  // What a bundle has to have is said by the version that wrote it.
+  const demanded = (key: ArtifactKey): boolean =>
+    result === null || essential.has(key) || Object.hasOwn(result.artifacts, key)
+  const missing = Record.keys(artifactNames).flatMap((key) => {
+    const file = found[key]
+    if (file._tag === "Newer")
+      return [`${artifactNames[key]} (written by a newer version: ${file.version})`]
+    return file._tag === "Unreadable" && demanded(key) ? [artifactNames[key]] : []
+  })
+  return {
+    run_id,
+    directory,
+    modified_ms,
+    manifest: valueOf(found.session),
+    request: valueOf(found.request),
+    result,
+    missing
+  }
+})
+
+/** What a query is looked for in: the id, the task and where it ran, and how it ended. */
+const matches = Effect.fnUntraced(function* (disk: Disk, { directory, run_id }: Place, query: string) {
+  const wanted = query.toLowerCase()
+  const holds = (text: string) => text.toLowerCase().includes(wanted)
+  if (holds(run_id)) return true
+  const request = valueOf(yield* tried(documents.request(disk, directory)))
+  if (request !== null && (holds(request.task.instruction) || holds(request.task.repository))) return true
+  const result = valueOf(yield* tried(documents.result(disk, directory)))
+  return result !== null && (holds(result.terminal_reason) || holds(result.summary))
+})
+
+/** The newest places that pass, looked at only as far as they are needed. */
+const newest = Effect.fnUntraced(function* (
+  disk: Disk,
+  root: string,
+  limit: number,
+  passes: (place: Place) => Effect.Effect<boolean>
+) {
+  return yield* Stream.fromIterable(yield* placesIn(disk, root)).pipe(
+    Stream.rechunk(1),
+    Stream.mapEffect((place) => Effect.map(passes(place), (yes) => (yes ? Option.some(place) : Option.none())), {
+      concurrency
+    }),
+    Stream.filter(Option.isSome),
+    Stream.map((some) => some.value),
+    Stream.take(limit),
+    Stream.runCollect
+  )
+})
+
 export const list = Effect.fnUntraced(function* (
   disk: Disk,
   root: string,
   { limit, query }: { readonly limit: number; readonly query: string | null }
 ) {
-  const names = yield* candidates(disk, root)
-  const all = yield* Effect.forEach(names, (name) => candidate(disk, root, name).pipe(Effect.option), {
-    concurrency: concurrency * 2
-  })
-  const newest = all
-    .flatMap(Option.toArray)
-    .toSorted((a, b) => b.modified_ms - a.modified_ms || (a.name < b.name ? 1 : -1))
-  return yield* Stream.fromIterable(newest).pipe(
-    Stream.rechunk(1),
-    Stream.mapEffect(
-      (one) =>
-        query === null
-          ? Effect.succeed(Option.some(one))
-          : Effect.map(matches(disk, one, query), (yes) => (yes ? Option.some(one) : Option.none())),
-      { concurrency }
-    ),
-    Stream.filter(Option.isSome),
-    Stream.take(limit),
-    Stream.mapEffect((one) => summarise(disk, one.value), { concurrency }),
-    Stream.runCollect
+  const places = yield* newest(disk, root, limit, (place) =>
+    query === null ? Effect.succeed(true) : matches(disk, place, query)
   )
+  return yield* Effect.forEach(places, (place) => summarise(disk, place), { concurrency })
 })
 
-/** The run that an id or the beginning of one means. */
-export const find = Effect.fnUntraced(function* (disk: Disk, root: string, idOrPrefix: string) {
-  const exact = disk.path.join(root, idOrPrefix)
-  if (isRunId(idOrPrefix) && (yield* disk.typeOf(exact)) !== null) {
-    yield* demandDirectory(disk, root)
-    yield* demandDirectory(disk, exact)
-    return yield* Effect.flatMap(candidate(disk, root, idOrPrefix), (one) => summarise(disk, one))
-  }
-  const names = (yield* candidates(disk, root)).filter((name) => name.startsWith(idOrPrefix)).toSorted()
-  const [name, second] = names
-  if (name === undefined || idOrPrefix === "")
-    return yield* new StoreError({
-      reason: "not_found",
-      path: root,
-      message: `no run ${idOrPrefix} in ${root}`
+/** The newest directory in which a run was begun. */
+export const last = Effect.fnUntraced(function* (disk: Disk, root: string) {
+  const [place] = yield* newest(disk, root, 1, ({ directory }) =>
+    Effect.map(present(disk, directory, "request"), (file) => file._tag === "Read")
+  )
+  return place ?? null
+})
+
+/** The newest run that was begun and has no result. Whatever cannot be told apart from a finished one is none. */
+export const unfinished = Effect.fnUntraced(function* (disk: Disk, root: string) {
+  const [place] = yield* newest(disk, root, 1, ({ directory }) =>
+    Effect.gen(function* () {
+      if ((yield* tried(documents.result(disk, directory)))._tag !== "Unreadable") return false
+      return (yield* tried(documents.request(disk, directory)))._tag === "Read"
     })
-  if (second !== undefined)
-    return yield* invalid(
-      root,
-      `${idOrPrefix} is the beginning of ${names.length} runs, among them ${name} and ${second}`
-    )
-  return yield* Effect.flatMap(candidate(disk, root, name), (one) => summarise(disk, one))
+  )
+  return place === undefined ? null : yield* summarise(disk, place)
 })

@@ -21,7 +21,7 @@ import type { Disk } from "./Disk.ts"
 import { damaged, failAt } from "./Failure.ts"
 import { sha256 } from "./Hash.ts"
 
-export const chunkBytes = 1024 * 1024
+export const chunkBytes = 256 * 1024
 const newline = 0x0a
 
 export type Head = SessionManifest["head"]

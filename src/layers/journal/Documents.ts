@@ -8,12 +8,13 @@ import { artifactNames, CheckOutcome, RunResult, type ArtifactKey } from "../../
 import { Checkpoint, SessionManifest } from "../../domain/Session.ts"
 import { StoreError } from "../../services/RunStore.ts"
 import type { Disk } from "./Disk.ts"
+import { damaged } from "./Failure.ts"
 
 /** The `schema_version` that all of them have. */
 const schemaVersion = 1
 
 export type Document<A> =
-  | { readonly _tag: "Read"; readonly value: A; readonly bytes: Uint8Array }
+  | { readonly _tag: "Read"; readonly value: A }
   /** Of a later version: it may well be sound. */
   | { readonly _tag: "Newer"; readonly version: number }
   /** Missing, too long, or something else. */
@@ -34,7 +35,7 @@ const document = <S extends Schema.ConstraintDecoder<unknown>>(key: ArtifactKey,
         if (typeof version === "number" && version > schemaVersion) return { _tag: "Newer", version }
         return Result.match(decode(value), {
           onFailure: () => unreadable,
-          onSuccess: (value) => ({ _tag: "Read", value, bytes })
+          onSuccess: (value) => ({ _tag: "Read", value })
         })
       }
     )
@@ -74,3 +75,6 @@ export const demandKnown = <A>(
         refuseNewer(disk.path.join(directory, artifactNames[key]), "schema", found.version, schemaVersion)
       )
     : Effect.succeed(valueOf(found))
+
+/** Without it nobody knows what the run is for. */
+export const noRequest = (file: string): StoreError => damaged(file, `${file} is missing or cannot be read`)

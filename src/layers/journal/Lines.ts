@@ -14,15 +14,9 @@ const newline = 0x0a
 /** The beginning of every line, whichever version its envelope has. */
 const header = /^\{"version":\d{1,15},"sequence":(\d{1,15}),/
 
-interface Line {
-  readonly sequence: number
-  /** With its newline. */
-  readonly bytes: Uint8Array
-}
-
 export interface Found {
-  /** Null when no whole line has the sequence. */
-  readonly line: Line | null
+  /** With its newline; null when no whole line has the sequence. */
+  readonly line: Uint8Array | null
   /** The last whole line that was seen on the way; -1 when there was none. */
   readonly last: number
 }
@@ -60,6 +54,8 @@ export const findLine = Effect.fnUntraced(function* (
         return null
       })
 
+      const isWhole = (start: number) => Effect.map(behindNewline(start, size), (end) => end !== null)
+
       // A whole line begins at `low`, and the wanted one begins there or between the two.
       let low = 0
       let high = size
@@ -74,15 +70,11 @@ export const findLine = Effect.fnUntraced(function* (
         const end = yield* behindNewline(at, size)
         if (end === null) break
         last = yield* sequenceAt(at)
-        if (last === wanted) return { line: { sequence: last, bytes: yield* read(at, end - at) }, last }
+        if (last === wanted) return { line: yield* read(at, end - at), last }
         if (last > wanted) break
         at = end
       }
       return { line: null, last }
-
-      function isWhole(start: number) {
-        return Effect.map(behindNewline(start, size), (end) => end !== null)
-      }
     })
   )
 })

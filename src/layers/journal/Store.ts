@@ -2,19 +2,22 @@
  * Runs on a file system: one directory per run under a root that only this user can enter.
  */
 import type { FileSystem, Path } from "effect"
-import { DateTime, Effect, Exit, Layer, Schema, Stream } from "effect"
+import { DateTime, Effect, Layer, Stream } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { isKnownType, storeVersion } from "../../domain/Event.ts"
 import type { RunId } from "../../domain/Ids.ts"
-import { noLine } from "../../domain/JournalCodec.ts"
 import { artifactNames } from "../../domain/Result.ts"
 import type { SessionManifest } from "../../domain/Session.ts"
-import { RunRequest } from "../../domain/Request.ts"
 import { RunStore, StoreError, type NewRun, type RunDetails } from "../../services/RunStore.ts"
+import { makeBlobs } from "./Adopt.ts"
 import * as Bundles from "./Bundles.ts"
-import { demandDirectory, directoryMode, makeDisk, type Disk } from "./Disk.ts"
-import { failAt } from "./Failure.ts"
-import { readJournal } from "./Reader.ts"
+import { noHead } from "./Cursor.ts"
+import { makeDisk } from "./Disk.ts"
+import { inNewDirectory, requestFile, writeDurably } from "./Fill.ts"
+import { findPlace } from "./Find.ts"
+import * as Fork from "./Fork.ts"
+import * as Open from "./Open.ts"
+import { entriesOf } from "./Reader.ts"
 import * as WriterLock from "./WriterLock.ts"
 import { manifestFile, openJournal, start } from "./Writer.ts"
 
@@ -24,32 +27,6 @@ export interface StoreOptions {
   /** Made on first use. A relative one starts at the working directory. */
   readonly run_root: string
 }
-
-const claimDirectory = Effect.fnUntraced(function* (disk: Disk, root: string, run_id: RunId) {
-  yield* disk.makeDirectories(root)
-  yield* demandDirectory(disk, root)
-  const directory = disk.path.join(root, run_id)
-  yield* disk.fs.makeDirectory(directory, { mode: directoryMode }).pipe(
-    failAt(directory),
-    Effect.mapError((error) =>
-      error.reason === "exists"
-        ? new StoreError({
-            reason: "exists",
-            path: error.path,
-            message: `there is already a run ${run_id} in ${root}`
-          })
-        : error
-    )
-  )
-  return directory
-})
-
-const writeDurably = (disk: Disk, file: string, content: Uint8Array) =>
-  Effect.scoped(
-    Effect.flatMap(disk.open(file, "wx"), (handle) =>
-      Effect.andThen(handle.writeAll(content), handle.sync).pipe(failAt(file))
-    )
-  )
 
 /** The store, with the lock of the context. */
 const layerWithLock = (
@@ -65,13 +42,12 @@ const layerWithLock = (
       const disk = yield* makeDisk
       const random = yield* SecureRandom.SecureRandom
       const lock = yield* WriterLock.WriterLock
-      const { fs, path } = disk
+      const { path } = disk
       const root = path.resolve(options.run_root)
 
       const fill = Effect.fnUntraced(function* (directory: string, { created, request, run_id }: NewRun) {
         yield* lock.acquire(path.join(directory, lockName))
-        const blobs = path.join(directory, "blobs")
-        yield* fs.makeDirectory(blobs, { mode: directoryMode }).pipe(failAt(blobs))
+        yield* makeBlobs(disk, directory)
         const { base_sha, model, prompt_version, provider } = created
         const manifest: SessionManifest = {
           schema_version: 1,
@@ -82,14 +58,11 @@ const layerWithLock = (
           base_sha,
           created_at: DateTime.formatIso(yield* DateTime.now),
           writer_token: yield* random.uuidV4(),
-          head: { sequence: -1, hash: noLine }
+          head: noHead
         }
-        const requestFile = new TextEncoder().encode(
-          `${JSON.stringify(Schema.encodeSync(RunRequest)(request), null, 2)}\n`
-        )
         yield* Effect.all(
           [
-            writeDurably(disk, path.join(directory, artifactNames.request), requestFile),
+            writeDurably(disk, path.join(directory, artifactNames.request), requestFile(request)),
             writeDurably(disk, path.join(directory, artifactNames.session), manifestFile(manifest))
           ],
           { concurrency: 2, discard: true }
@@ -107,38 +80,71 @@ const layerWithLock = (
       })
 
       const create = Effect.fn("RunStore.create")((run: NewRun) =>
-        Effect.uninterruptibleMask((restore) =>
-          Effect.flatMap(claimDirectory(disk, root, run.run_id), (directory) =>
-            restore(fill(directory, run)).pipe(
-              // Half a bundle is no run. Why it could not be filled matters more than whether it could be removed.
-              Effect.onExit((exit) =>
-                Exit.isSuccess(exit)
-                  ? Effect.void
-                  : Effect.ignore(fs.remove(directory, { recursive: true, force: true }))
-              )
-            )
+        inNewDirectory(disk, root, run.run_id, (directory) => fill(directory, run))
+      )
+
+      const open = Effect.fn("RunStore.open")(function* (
+        run: string,
+        wanted: { readonly accept_loss: boolean; readonly continuing: boolean }
+      ) {
+        const place = yield* findPlace(disk, root, run)
+        yield* lock.acquire(path.join(place.directory, lockName)).pipe(
+          Effect.mapError((error) =>
+            error.reason === "busy"
+              ? new StoreError({
+                  reason: "busy",
+                  path: error.path,
+                  message: `another process is working on run ${place.run_id} (${error.path}): wait for it or stop it`
+                })
+              : error
           )
         )
-      )
+        return yield* Open.takeOver(disk, place, { ...wanted, writer_token: yield* random.uuidV4() })
+      })
+
+      const fork = Effect.fn("RunStore.fork")(function* (
+        run: string,
+        wanted: { readonly sequence: number; readonly run_id: RunId }
+      ) {
+        const source = yield* findPlace(disk, root, run)
+        return yield* Fork.fork(disk, root, source, { ...wanted, writer_token: yield* random.uuidV4() })
+      })
 
       const list = Effect.fn("RunStore.list")(
         (wanted: { readonly limit: number; readonly query: string | null }) =>
           Bundles.list(disk, root, wanted)
       )
 
-      const show = Effect.fn("RunStore.show")(function* (idOrPrefix: string) {
-        const summary = yield* Bundles.find(disk, root, idOrPrefix)
-        const head = summary.manifest?.head ?? null
-        const entries = yield* readJournal(disk, summary.directory, head).pipe(
-          Stream.filter((item) => item._tag === "Entry"),
-          Stream.map(({ created_at, event, sequence }) => ({ sequence, created_at, event })),
-          Stream.runCollect
+      const find = Effect.fn("RunStore.find")((run: string) =>
+        Effect.flatMap(findPlace(disk, root, run), (place) => Bundles.summarise(disk, place))
+      )
+
+      const entries = (run: string) =>
+        Stream.unwrap(
+          Effect.map(find(run), ({ directory, manifest }) =>
+            entriesOf(disk, directory, manifest?.head ?? null)
+          )
         )
-        const unknown = entries.filter((entry) => !isKnownType(entry.event.event_type)).length
-        return { ...summary, entries, unknown } satisfies RunDetails
+
+      const show = Effect.fn("RunStore.show")(function* (run: string) {
+        const summary = yield* find(run)
+        const read = yield* Stream.runCollect(
+          entriesOf(disk, summary.directory, summary.manifest?.head ?? null)
+        )
+        const unknown = read.filter((entry) => !isKnownType(entry.event.event_type)).length
+        return { ...summary, entries: read, unknown } satisfies RunDetails
       })
 
-      return RunStore.of({ create, list, show })
+      return RunStore.of({
+        create,
+        open,
+        fork,
+        entries,
+        list,
+        unfinished: Bundles.unfinished(disk, root).pipe(Effect.withSpan("RunStore.unfinished")),
+        find,
+        show
+      })
     })
   )
 

@@ -1,7 +1,7 @@
 /**
  * The writing side of a run: lines are collected, their blobs come first, and a barrier makes everything durable.
  */
-import { DateTime, Effect, type FileSystem, Result, Schema, Semaphore, type Scope, Stream } from "effect"
+import { DateTime, Effect, type FileSystem, Schema, Semaphore, type Scope } from "effect"
 import type { JournalEntry, RunEvent } from "../../domain/Event.ts"
 import type { Digest } from "../../domain/Ids.ts"
 import { encodeLine, noLine, type Blob } from "../../domain/JournalCodec.ts"
@@ -11,13 +11,13 @@ import { Checkpoint, SessionManifest } from "../../domain/Session.ts"
 import { Observer } from "../../services/Observer.ts"
 import { StoreError, type Journal } from "../../services/RunStore.ts"
 import type { Disk } from "./Disk.ts"
-import { failAt, invalid } from "./Failure.ts"
+import { documents, valueOf } from "./Documents.ts"
+import { damaged, failAt, invalid } from "./Failure.ts"
 import { sha256 } from "./Hash.ts"
-import { readJournal } from "./Reader.ts"
+import { chainEnd } from "./Sound.ts"
 
 /** Lines and blobs that wait for the next barrier take at most about this much memory. */
 const maxBuffered = 64 * 1024
-const maxManifestBytes = 64 * 1024
 
 const encoder = new TextEncoder()
 const jsonFile = (value: unknown): Uint8Array => encoder.encode(`${JSON.stringify(value, null, 2)}\n`)
@@ -29,8 +29,8 @@ const writable: ReadonlySet<string> = new Set([
   artifactNames.verification,
   artifactNames.test_log,
   artifactNames.patch,
-  artifactNames.result,
-  "receipt.json"
+  artifactNames.receipt,
+  artifactNames.result
 ])
 
 /** Where a journal stands: the last line, and the state that all of them make. */
@@ -40,12 +40,6 @@ export interface Position {
   readonly state: RunState
 }
 export const start: Position = { sequence: -1, hash: noLine, state: initial }
-
-const decodeManifest = Schema.decodeUnknownResult(Schema.fromJsonString(SessionManifest))
-const readManifest = Effect.fnUntraced(function* (disk: Disk, file: string) {
-  const bytes = yield* disk.read(file, maxManifestBytes)
-  return bytes === null ? null : Result.getOrElse(decodeManifest(new TextDecoder().decode(bytes)), () => null)
-})
 
 /** Watching never changes a run, so a watcher's bug ends with the watcher. */
 const unharmed = Effect.catchDefect((defect) => Effect.logWarning("an observer of the run broke", defect))
@@ -76,7 +70,8 @@ export const openJournal = Effect.fnUntraced(function* (options: {
   let lines: Array<Uint8Array> = []
   let blobs = new Map<Digest, Uint8Array>()
   let buffered = 0
-  const stored = new Set<Digest>()
+  /** What this writer put into blobs, by hash: their lengths. */
+  const stored = new Map<Digest, number>()
   let broken: StoreError | null = null
 
   const writing = <A>(write: Effect.Effect<A, StoreError>) =>
@@ -89,7 +84,7 @@ export const openJournal = Effect.fnUntraced(function* (options: {
     )
 
   const fenced = Effect.gen(function* () {
-    const found = yield* readManifest(disk, manifestPath)
+    const found = valueOf(yield* documents.session(disk, directory))
     if (found?.writer_token === manifest.writer_token) return
     return yield* new StoreError({
       reason: "busy",
@@ -118,7 +113,7 @@ export const openJournal = Effect.fnUntraced(function* (options: {
       { concurrency: 4, discard: true }
     )
     yield* disk.syncDirectory(blobPath)
-    for (const hash of blobs.keys()) stored.add(hash)
+    for (const [hash, bytes] of blobs) stored.set(hash, bytes.length)
     blobs = new Map()
   })
 
@@ -192,26 +187,31 @@ export const openJournal = Effect.fnUntraced(function* (options: {
     const { hash, sequence, state } = synced
     const { step, tree, usage } = state
     const content = Schema.encodeSync(Checkpoint)({ sequence, head: hash, step, tree, usage })
-    return replaceDurably(path.join(directory, artifactNames.checkpoint), jsonFile(content))
+    return Effect.andThen(
+      fenced,
+      replaceDurably(path.join(directory, artifactNames.checkpoint), jsonFile(content))
+    )
   }).pipe(Effect.withSpan("Journal.checkpoint"))
   const written = new Map<string, { readonly hash: Digest; readonly size: number }>()
   const changed = (file: string) =>
-    new StoreError({
-      reason: "damaged",
-      path: file,
-      message: `something else changed ${file} while the run was working: its evidence cannot be handed over`
-    })
+    damaged(
+      file,
+      `something else changed ${file} while the run was working: its evidence cannot be handed over`
+    )
 
   /**
    * A result vouches for the bundle around it. Where nothing contains commands, a check can write here as well: the
-   * result is announced only beside a journal and files that still are what this writer made them.
+   * result is announced only beside a journal and files that still are what this writer made them. Lines of before are
+   * held by the chain; the blobs that they need were read when the run was opened.
    */
   const sound = Effect.gen(function* () {
     yield* barrier
-    const end = yield* Stream.runLast(readJournal(disk, directory, null))
-    if (end._tag === "None" || end.value._tag !== "End" || end.value.hash !== synced.hash)
-      return yield* changed(logPath)
-    for (const [file, { hash, size }] of written) {
+    if ((yield* chainEnd(disk, directory)) !== synced.hash) return yield* changed(logPath)
+    const files = [
+      ...[...stored].map(([hash, size]) => ({ file: path.join(blobPath, hash), hash, size })),
+      ...[...written].map(([file, { hash, size }]) => ({ file, hash, size }))
+    ]
+    for (const { file, hash, size } of files) {
       const bytes = yield* disk.read(file, size)
       if (bytes === null || sha256(bytes) !== hash) return yield* changed(file)
     }
@@ -222,6 +222,7 @@ export const openJournal = Effect.fnUntraced(function* (options: {
     if (!writable.has(name))
       return yield* invalid(file, `not a file that a run leaves in its bundle: ${name}`)
     const bytes = typeof content === "string" ? encoder.encode(content) : content
+    yield* fenced
     if (name === artifactNames.result) yield* sound
     yield* replaceDurably(file, bytes)
     written.set(file, { hash: sha256(bytes), size: bytes.length })
@@ -241,6 +242,7 @@ export const openJournal = Effect.fnUntraced(function* (options: {
     barrier,
     state: Effect.sync(() => at.state),
     checkpoint,
+    head: Effect.sync(() => ({ sequence: synced.sequence, hash: synced.hash })),
     writeFile
   }
 })

@@ -7,7 +7,6 @@ import { classify } from "../../domain/model/ErrorFacts.ts"
 import {
   toTurn,
   wantsRepair,
-  type Delta,
   type Draft,
   type Fault,
   type Fold
@@ -16,24 +15,22 @@ import { withoutKey } from "../../domain/model/Redact.ts"
 import type { ModelError } from "../../domain/ModelError.ts"
 import type { ModelEvent, ModelRequest } from "../../services/Model.ts"
 import { arrivals, type Arrival } from "./Body.ts"
+import type { Fault as WireFault } from "./Fault.ts"
+import type { Line } from "./Line.ts"
 import { askedOf, cutError, exchange, exchangeError, type Peer } from "./Transport.ts"
 
-const failWith = (peer: Peer, fault: Fault, last: boolean): Effect.Effect<never, ModelError> => {
+const errorOf = (peer: Peer, line: Line, fault: Fault, last: boolean): ModelError => {
   switch (fault._tag) {
     case "Reported":
-      return Effect.flatMap(askedOf(peer), (asked) =>
-        Effect.fail(classify({ status: null, headers: {}, body: fault.body }, asked))
-      )
+      return classify({ status: null, headers: {}, body: fault.body }, askedOf(peer, line))
     case "Protocol":
-      return Effect.fail(exchangeError(peer, "protocol", fault.message))
+      return exchangeError(peer, "protocol", fault.message)
     case "Unparsable":
-      return Effect.fail(
-        last
-          ? cutError(peer)
-          : exchangeError(peer, "protocol", "a piece of the answer is not the JSON it must be")
-      )
+      return last
+        ? cutError(peer)
+        : exchangeError(peer, "protocol", "a piece of the answer is not the JSON it must be")
     case "Empty":
-      return Effect.fail(exchangeError(peer, "empty_response", "the answer holds no message"))
+      return exchangeError(peer, "empty_response", "the answer holds no message")
   }
 }
 
@@ -56,25 +53,33 @@ const complete = Effect.fnUntraced(function* (peer: Peer, draft: Draft, request:
   return { type: "completed", turn: discreet(toTurn(draft, taken, repair), peer.secret) } as const
 })
 
-const arrive = <S>(peer: Peer, fold: Fold<S>, request: ModelRequest) => {
-  const finish = (state: S, deltas: ReadonlyArray<Delta>, last: boolean) =>
+/** What one arrival adds. Whatever ends the answer is kept before it is told. */
+const arrive = <S>(peer: Peer, line: Line, fold: Fold<S>, request: ModelRequest) => {
+  const fail = (state: S, error: ModelError, cut: WireFault | null) =>
+    Effect.andThen(line.keep(cut, state), Effect.fail(error))
+  const finish = (state: S, deltas: ReadonlyArray<ModelEvent>, last: boolean, cut: WireFault | null) =>
     Result.match(fold.draft(state), {
-      onFailure: (fault) => failWith(peer, fault, last),
+      onFailure: (fault) => fail(state, errorOf(peer, line, fault, last), cut),
       onSuccess: (draft) =>
-        Effect.map(complete(peer, draft, request), (event) => [state, [...deltas, event]] as const)
+        complete(peer, draft, request).pipe(
+          Effect.tap(() => line.keep(cut, state)),
+          Effect.map((event) => [state, [...deltas, event]] as const)
+        )
     })
   return (state: S, arrival: Arrival): Effect.Effect<readonly [S, ReadonlyArray<ModelEvent>], ModelError> => {
     if (arrival._tag === "Event") {
       const pushed = fold.push(state, arrival.data)
-      if (Result.isFailure(pushed)) return failWith(peer, pushed.failure, arrival.last)
+      if (Result.isFailure(pushed))
+        return fail(state, errorOf(peer, line, pushed.failure, arrival.last), null)
       const [next, deltas] = pushed.success
+      const shown = deltas.map((delta) => ({ ...delta, text: withoutKey(delta.text, peer.secret) }))
       return fold.progress(next) === "done"
-        ? finish(next, deltas, arrival.last)
-        : Effect.succeed([next, deltas])
+        ? finish(next, shown, arrival.last, null)
+        : Effect.succeed([next, shown])
     }
+    const [error, cut] = arrival._tag === "Broken" ? [arrival.error, arrival.fault] : [cutError(peer), null]
     // A provider that said why it stopped has finished, however its connection ends.
-    if (fold.progress(state) !== "open") return finish(state, [], true)
-    return Effect.fail(arrival._tag === "Broken" ? arrival.error : cutError(peer))
+    return fold.progress(state) === "open" ? fail(state, error, cut) : finish(state, [], true, cut)
   }
 }
 
@@ -85,7 +90,12 @@ export const answer = <S>(
   request: ModelRequest,
   send: (signal: AbortSignal) => Promise<Response>
 ): Stream.Stream<ModelEvent, ModelError> =>
-  Stream.unwrap(Effect.map(exchange(peer, send), (response) => arrivals(peer, response))).pipe(
-    Stream.mapAccumEffect(() => fold.initial, arrive(peer, fold, request)),
-    Stream.takeUntil((event) => event.type === "completed")
-  )
+  Stream.unwrap(
+    Effect.map(exchange(peer, send), ({ line, response }) =>
+      Stream.mapAccumEffect(
+        arrivals(peer, line, response),
+        () => fold.initial,
+        arrive(peer, line, fold, request)
+      )
+    )
+  ).pipe(Stream.takeUntil((event) => event.type === "completed"))

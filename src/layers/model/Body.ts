@@ -5,6 +5,8 @@ import { Effect, Stream } from "effect"
 import { Sse } from "effect/encoding"
 import { classify } from "../../domain/model/ErrorFacts.ts"
 import type { ModelError } from "../../domain/ModelError.ts"
+import { failedAs, silence, type Fault } from "./Fault.ts"
+import type { Line } from "./Line.ts"
 import { askedOf, cutError, exchangeError, idleTimeout, type Peer } from "./Transport.ts"
 
 /** What arrives: the `data` of an event, or how the body ended. */
@@ -12,29 +14,55 @@ export type Arrival =
   /** `last`: the body ended without closing the event, which then may be cut. */
   | { readonly _tag: "Event"; readonly data: string; readonly last: boolean }
   | { readonly _tag: "End" }
-  | { readonly _tag: "Broken"; readonly error: ModelError }
+  | Broken
+
+/** `fault` is null where the bytes were whole and are not what they must be. */
+interface Broken {
+  readonly _tag: "Broken"
+  readonly error: ModelError
+  readonly fault: Fault | null
+}
 
 /** No answer of a model comes near; a body without an end must not fill the memory. */
 const maxAnswerBytes = 64 * 1024 * 1024
 
-const bytesOf = (peer: Peer, body: ReadableStream<Uint8Array>): Stream.Stream<Uint8Array, ModelError> =>
-  Stream.fromReadableStream({ evaluate: () => body, onError: (failure) => cutError(peer, failure) }).pipe(
-    Stream.timeoutOrElse({
-      duration: idleTimeout,
-      orElse: () => Stream.fail(exchangeError(peer, "retryable", `no data for ${idleTimeout}`))
-    }),
+const broken = (error: ModelError, fault: Fault | null = null): Broken => ({ _tag: "Broken", error, fault })
+
+const cut = (peer: Peer, failure: unknown): Broken => {
+  const fault = failedAs(failure)
+  return broken(cutError(peer, fault), fault)
+}
+
+const idle = (peer: Peer): Broken => {
+  const fault = silence(`no data for ${idleTimeout}`)
+  return broken(exchangeError(peer, "retryable", fault.message), fault)
+}
+
+/** An answer's body, and who reads it. */
+interface Reading {
+  readonly peer: Peer
+  readonly line: Line
+  readonly body: ReadableStream<Uint8Array>
+}
+
+const bytesOf = ({ body, line, peer }: Reading): Stream.Stream<Uint8Array, Broken> =>
+  Stream.fromReadableStream({ evaluate: () => body, onError: (failure) => cut(peer, failure) }).pipe(
+    Stream.timeoutOrElse({ duration: idleTimeout, orElse: () => Stream.fail(idle(peer)) }),
     Stream.mapAccumEffect(
       () => 0,
       (before, piece) => {
+        line.read(piece)
         const total = before + piece.length
         return total > maxAnswerBytes
-          ? Effect.fail(exchangeError(peer, "protocol", `the answer is larger than ${maxAnswerBytes} bytes`))
+          ? Effect.fail(
+              broken(exchangeError(peer, "protocol", `the answer is larger than ${maxAnswerBytes} bytes`))
+            )
           : Effect.succeed([total, [piece]] as const)
       }
     )
   )
 
-const eventsOf = (peer: Peer, body: ReadableStream<Uint8Array>): Stream.Stream<Arrival, ModelError> =>
+const eventsOf = (reading: Reading): Stream.Stream<Arrival, Broken> =>
   Stream.suspend(() => {
     const found: Array<string> = []
     const parser = Sse.makeParser((event) => {
@@ -43,10 +71,10 @@ const eventsOf = (peer: Peer, body: ReadableStream<Uint8Array>): Stream.Stream<A
     const feed = (piece: string, last: boolean) =>
       Effect.suspend(() => {
         const fault = parser.feed(piece)
-        if (fault !== undefined) return Effect.fail(exchangeError(peer, "protocol", fault.message))
+        if (fault !== undefined) return Effect.fail(broken(exchangeError(reading.peer, "protocol", fault.message)))
         return Effect.succeed(found.splice(0).map((data): Arrival => ({ _tag: "Event", data, last })))
       })
-    const text = Stream.decodeText(bytesOf(peer, body))
+    const text = Stream.decodeText(bytesOf(reading))
     return Stream.concat(
       Stream.mapEffect(text, (piece) => feed(piece, false)),
       // Closes the event that a server left open at the end of its body.
@@ -54,8 +82,8 @@ const eventsOf = (peer: Peer, body: ReadableStream<Uint8Array>): Stream.Stream<A
     ).pipe(Stream.flattenIterable)
   })
 
-const wholeOf = (peer: Peer, body: ReadableStream<Uint8Array>): Stream.Stream<Arrival, ModelError> =>
-  bytesOf(peer, body).pipe(
+const wholeOf = (reading: Reading): Stream.Stream<Arrival, Broken> =>
+  bytesOf(reading).pipe(
     Stream.decodeText(),
     Stream.runFold(
       () => "",
@@ -65,31 +93,30 @@ const wholeOf = (peer: Peer, body: ReadableStream<Uint8Array>): Stream.Stream<Ar
     Stream.fromEffect
   )
 
-const page = (peer: Peer, body: ReadableStream<Uint8Array>) =>
-  Stream.decodeText(bytesOf(peer, body)).pipe(
+const page = (reading: Reading): Stream.Stream<Arrival, Broken> =>
+  Stream.decodeText(bytesOf(reading)).pipe(
     Stream.runHead,
-    Effect.flatMap((start) =>
-      Effect.flatMap(askedOf(peer), (asked) =>
-        Effect.fail(
-          classify({ status: 200, headers: {}, body: start._tag === "Some" ? start.value : "" }, asked)
-        )
-      )
-    ),
+    Effect.flatMap((start) => {
+      const body = start._tag === "Some" ? start.value : ""
+      const asked = askedOf(reading.peer, reading.line)
+      return Effect.fail(broken(classify({ status: 200, headers: {}, body }, asked)))
+    }),
     Stream.fromEffect
   )
 
 /** Everything that arrives, ending with `End` or `Broken`. A server that does not stream sends one event. */
-export const arrivals = (peer: Peer, response: Response): Stream.Stream<Arrival> => {
+export const arrivals = (peer: Peer, line: Line, response: Response): Stream.Stream<Arrival> => {
   const type = response.headers.get("content-type")?.toLowerCase() ?? ""
   const { body } = response
   if (body === null) return Stream.make({ _tag: "End" })
+  const reading = { peer, line, body }
   const events = type.includes("html")
-    ? page(peer, body)
+    ? page(reading)
     : type.includes("application/json")
-      ? wholeOf(peer, body)
-      : eventsOf(peer, body)
+      ? wholeOf(reading)
+      : eventsOf(reading)
   return events.pipe(
     Stream.concat(Stream.make<[Arrival]>({ _tag: "End" })),
-    Stream.catch((error) => Stream.make<[Arrival]>({ _tag: "Broken", error }))
+    Stream.catch((end) => Stream.make<[Arrival]>(end))
   )
 }

@@ -55,8 +55,8 @@ const endpointOf = (
   }
 }
 
-/** What a server on this machine gets when the user has no key: clients cannot send none. */
-const placeholderKey = Redacted.make("looplane-needs-no-key")
+/** What a server on this machine gets when the user has no key, and a recording always: clients cannot send none. */
+export const placeholderKey = Redacted.make("looplane-needs-no-key")
 
 const keyOf = (
   provider: ProviderName,
@@ -64,6 +64,7 @@ const keyOf = (
   given: Redacted.Redacted | null
 ): Result.Result<Redacted.Redacted, ModelConfigError> => {
   const variable = providers[provider].key_env
+  if (given === placeholderKey) return Result.succeed(placeholderKey)
   const key = given === null ? "" : Redacted.value(given).trim()
   // A key for a remote Ollama is nobody else's business.
   if (endpoint.loopback && (key === "" || provider === "ollama")) return Result.succeed(placeholderKey)
@@ -84,6 +85,6 @@ export const makeModel = Effect.fn("Providers.makeModel")(function* (
   const endpoint = yield* Effect.fromResult(endpointOf(provider, options))
   const key = yield* Effect.fromResult(keyOf(provider, endpoint, options.apiKey))
   const row = providers[provider]
-  const target = { provider, model, endpoint, key, row }
+  const target = { provider, model, endpoint, key, secret: key !== placeholderKey, row }
   return yield* row.protocol === "anthropic" ? anthropicMessages(target) : openAiChat(target)
 })

@@ -3,6 +3,7 @@
  */
 import { Effect, Redacted, Stream } from "effect"
 import type { Endpoint } from "../../domain/model/Endpoint.ts"
+import { minKeyChars } from "../../domain/model/Redact.ts"
 import type { Fold } from "../../domain/model/Fold.ts"
 import type { Provider } from "../../domain/model/Providers.ts"
 import type { Model, ModelRequest } from "../../services/Model.ts"
@@ -14,6 +15,8 @@ export interface Target {
   readonly model: string
   readonly endpoint: Endpoint
   readonly key: Redacted.Redacted
+  /** Whether the key is one, and no stand-in for it. */
+  readonly secret: boolean
   readonly row: Provider
 }
 
@@ -22,16 +25,17 @@ export const sdkTimeoutMs = 2_147_483_647
 
 /** The model of a target. `load` makes the SDK's client once; `send` asks it for one answer. */
 export const sdkModel = Effect.fnUntraced(function* <Client, S>(
-  { endpoint, key, model, provider }: Target,
+  { endpoint, key, model, provider, secret }: Target,
   sdk: {
     readonly load: (secret: string) => Promise<Client>
     readonly send: (client: Client, request: ModelRequest, signal: AbortSignal) => Promise<Response>
     readonly fold: Fold<S>
   }
 ): Effect.fn.Return<Model> {
-  const secret = Redacted.value(key)
-  const peer = { provider, model, url: endpoint.url, secret }
-  const client = yield* Effect.cached(Effect.promise(() => sdk.load(secret)))
+  const value = Redacted.value(key)
+  const hidden = secret && value.length >= minKeyChars ? value : ""
+  const peer = { provider, model, url: endpoint.url, secret: hidden }
+  const client = yield* Effect.cached(Effect.promise(() => sdk.load(value)))
   return {
     provider,
     model,

@@ -1,12 +1,14 @@
 /**
  * One HTTP exchange with a provider: what may leave, what a refusal means, and how long silence is waited for.
  */
-import { Clock, Data, Effect, type Scope } from "effect"
+import { Data, Effect, type Scope } from "effect"
 import { classify, type Asked } from "../../domain/model/ErrorFacts.ts"
 import { oneLine, redact } from "../../domain/model/Redact.ts"
 import { modelError, type ModelError, type ModelErrorKind } from "../../domain/ModelError.ts"
+import { causes, failedAs, silence, type Fault } from "./Fault.ts"
+import { currentLine, onLine, openLine, type Line } from "./Line.ts"
 
-/** Who is asked, for errors. `secret` is the key, so that no message repeats it. */
+/** Who is asked, for errors. `secret` is the key, so that nothing repeats it; "" when there is none to hide. */
 export interface Peer {
   readonly provider: string
   readonly model: string
@@ -24,15 +26,17 @@ export const idleTimeout = "180 seconds"
 /** Of a refusal's body; what a provider says is at its beginning. */
 const maxErrorBytes = 65_536
 
-/** An answer whose status says no, carried through the SDK as it is. */
-class ErrorAnswer extends Data.TaggedError("ErrorAnswer")<{
+interface Refusal {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
-}> {}
+}
 
-/** Whatever a request ended with in place of an answer. */
-class Unanswered extends Data.TaggedError("Unanswered")<{ readonly cause: unknown }> {}
+/** What a request ends with in place of an answer: a status that says no, a fault, or the one cut by the other. */
+class Unanswered extends Data.TaggedError("Unanswered")<{
+  readonly refusal: Refusal | null
+  readonly fault: Fault | null
+}> {}
 
 /** The only headers that leave. The SDKs would add facts of this machine, and headers that the environment names. */
 const allowedHeaders: ReadonlyArray<string> = [
@@ -53,72 +57,65 @@ const outgoing = (given: ConstructorParameters<typeof Headers>[0]): Headers => {
   return headers
 }
 
-/** The beginning of a body, as far as it came. */
-const readStart = async (response: Response): Promise<string> => {
+/** The beginning of a body, as far as it came, and what cut it short. */
+const readStart = async (
+  line: Line,
+  body: Response["body"]
+): Promise<{ readonly text: string; readonly fault: Fault | null }> => {
   const decoder = new TextDecoder()
   let text = ""
   let bytes = 0
   try {
-    const body: AsyncIterable<Uint8Array> | null = response.body
-    if (body === null) return text
-    for await (const piece of body) {
+    const pieces: AsyncIterable<Uint8Array> | null = body
+    if (pieces === null) return { text, fault: null }
+    for await (const piece of pieces) {
+      line.read(piece)
       text += decoder.decode(piece, { stream: true })
       bytes += piece.length
-      if (bytes >= maxErrorBytes) break
+      // A recording ends where the reading ended.
+      if (bytes >= maxErrorBytes && !line.played) break
     }
-  } catch {
+  } catch (failure) {
     // A refusal is one, whether its explanation came whole or not.
-    return text
+    return { text, fault: failedAs(failure) }
   }
-  return text
+  return { text, fault: null }
 }
 
 /**
  * The `fetch` of both SDKs. It follows no redirect, which could carry a key to another host, and fails with the whole
- * refusal where an SDK would keep only the parts that it knows.
+ * refusal or fault where an SDK would keep only the parts that it knows.
  */
 export const providerFetch = async (
   input: Parameters<typeof fetch>[0],
-  init?: Parameters<typeof fetch>[1]
+  init: NonNullable<Parameters<typeof fetch>[1]> = {}
 ): Promise<Response> => {
-  const response = await fetch(input, { ...init, headers: outgoing(init?.headers), redirect: "manual" })
-  if (response.ok) return response
-  const headers = Object.fromEntries(response.headers.entries())
-  throw new ErrorAnswer({ status: response.status, headers, body: await readStart(response) })
+  const line = currentLine()
+  if (line === null) throw new Unanswered({ refusal: null, fault: failedAs("no exchange is open") })
+  const { body = null, signal = null } = init
+  // Both SDKs send their JSON as one string; anything else would have to be read before it can be digested.
+  const sent = typeof body === "string" ? body : await new Response(body).text()
+  const network = () =>
+    fetch(input, { ...init, body: sent, headers: outgoing(init.headers), redirect: "manual" })
+  const came = await line.ask(sent, signal, network).catch((failure: unknown) => {
+    throw new Unanswered({ refusal: null, fault: failedAs(failure) })
+  })
+  if (came instanceof Response && came.ok) return came
+  const { fault, text } = await readStart(line, came.body)
+  const headers = Object.fromEntries(came.headers.entries())
+  throw new Unanswered({ refusal: { status: came.status, headers, body: text }, fault })
 }
 
-/** The failure and everything that it names as its cause, outermost first. */
-const causes = (failure: unknown): ReadonlyArray<unknown> => {
-  const chain: Array<unknown> = []
-  for (let each = failure; each instanceof Error && chain.length < 10; each = each.cause) {
-    chain.push(each)
-    if (each instanceof AggregateError) {
-      const first: unknown = each.errors[0]
-      chain.push(first)
-    }
-  }
-  return chain
-}
+const explain = ({ code, message }: Fault): string =>
+  code === "" || message.includes(code) ? message || code : `${code} ${message}`.trim()
 
-const codeOf = (failure: unknown): string =>
-  failure instanceof Error && "code" in failure && typeof failure.code === "string" ? failure.code : ""
-
-/** The most telling words in a chain of causes: a system code and the innermost message. */
-const explain = (failure: unknown): string => {
-  const chain = causes(failure)
-  const code = chain.map(codeOf).findLast((each) => each !== "") ?? ""
-  const innermost = chain.at(-1)
-  const message = innermost instanceof Error ? innermost.message : String(failure)
-  return code === "" || message.includes(code) ? message || code : `${code} ${message}`.trim()
-}
-
-export const askedOf = (peer: Peer): Effect.Effect<Asked> =>
-  Effect.map(Clock.currentTimeMillis, (nowMs) => ({
-    provider: peer.provider,
-    model: peer.model,
-    nowMs,
-    secret: peer.secret
-  }))
+/** Who was asked, at the moment of the answer: what it says of times is counted from there, whenever it is read. */
+export const askedOf = (peer: Peer, line: Line): Asked => ({
+  provider: peer.provider,
+  model: peer.model,
+  nowMs: line.answeredAtMs(),
+  secret: peer.secret
+})
 
 /** An error of the exchange itself. */
 export const exchangeError = (peer: Peer, kind: ModelErrorKind, message: string): ModelError =>
@@ -130,44 +127,55 @@ export const exchangeError = (peer: Peer, kind: ModelErrorKind, message: string)
   })
 
 /** What a broken body means: the answer was cut. */
-export const cutError = (peer: Peer, failure?: unknown): ModelError =>
+export const cutError = (peer: Peer, fault?: Fault): ModelError =>
   exchangeError(
     peer,
     "truncated_stream",
-    failure === undefined
+    fault === undefined
       ? "the answer ended before it was complete"
-      : `the connection broke in the middle of the answer: ${explain(failure)}`
+      : `the connection broke in the middle of the answer: ${explain(fault)}`
   )
 
-const requestError = (peer: Peer, failure: unknown) =>
-  Effect.map(askedOf(peer), (asked) => {
-    const refusal = causes(failure).find((each) => each instanceof ErrorAnswer)
-    return refusal === undefined
-      ? exchangeError(peer, "retryable", `could not reach ${peer.url}: ${explain(failure)}`)
-      : classify(refusal, asked)
-  })
+const errorOf = (peer: Peer, line: Line, { fault, refusal }: Unanswered): ModelError => {
+  if (refusal !== null) return classify(refusal, askedOf(peer, line))
+  if (fault?.kind === "silent") return exchangeError(peer, "retryable", `${peer.url} ${fault.message}`)
+  const why = fault === null ? "" : explain(fault)
+  return exchangeError(peer, "retryable", `could not reach ${peer.url}: ${why}`)
+}
+
+/** An SDK wraps what its `fetch` threw, and may fail by itself. */
+const unanswered = (failure: unknown): Unanswered =>
+  causes(failure).find((each) => each instanceof Unanswered) ??
+  new Unanswered({ refusal: null, fault: failedAs(failure) })
 
 /**
- * Sends a request and returns its answer once the headers are there. The connection is closed with the scope, at
- * once, whatever is still on its way.
+ * Sends a request and returns its answer once the headers are there; a failure is kept by then. The connection is
+ * closed with the scope, at once, whatever is still on its way.
  */
 export const exchange = Effect.fnUntraced(function* (
   peer: Peer,
   send: (signal: AbortSignal) => Promise<Response>
-): Effect.fn.Return<Response, ModelError, Scope.Scope> {
+): Effect.fn.Return<{ readonly line: Line; readonly response: Response }, ModelError, Scope.Scope> {
+  const line = yield* openLine(peer.secret)
   const controller = yield* Effect.acquireRelease(
     Effect.sync(() => new AbortController()),
     (opened) => Effect.sync(() => opened.abort())
   )
-  return yield* Effect.tryPromise({
-    try: () => send(controller.signal),
-    catch: (cause) => new Unanswered({ cause })
+  const response = yield* Effect.tryPromise({
+    try: () => onLine(line, () => send(controller.signal)),
+    catch: unanswered
   }).pipe(
-    Effect.catch(({ cause }) => Effect.flatMap(requestError(peer, cause), Effect.fail)),
     Effect.timeoutOrElse({
       duration: answerTimeout,
       orElse: () =>
-        Effect.fail(exchangeError(peer, "retryable", `${peer.url} did not answer within ${answerTimeout}`))
+        Effect.fail(
+          new Unanswered({ refusal: null, fault: silence(`did not answer within ${answerTimeout}`) })
+        )
+    }),
+    Effect.catch((ending) => {
+      const error = errorOf(peer, line, ending)
+      return Effect.andThen(line.keep(ending.fault), Effect.fail(error))
     })
   )
+  return { line, response }
 })

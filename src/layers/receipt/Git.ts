@@ -24,27 +24,30 @@ const place = Effect.fnUntraced(
   Effect.mapError((cause) => failed("no place to try the patch in", cause))
 )
 
-const patched = Effect.fnUntraced(function* (options: {
-  readonly place: string
-  readonly workspace: OpenWorkspace
-  readonly patch: Uint8Array
-}) {
-  const path = yield* Path.Path
-  const { patch, workspace } = options
-  const base = workspace.prepared.tree
-  if (patch.length === 0) return base
-  const scratch: Repository = {
-    git_dir: path.join(options.place, "git"),
-    work_tree: workspace.root,
-    index: path.join(options.place, "patched.index")
-  }
-  yield* gitIn(scratch, ["read-tree", base])
-  yield* gitIn(scratch, ["apply", "--cached", "--whitespace=nowarn", "-"], { stdin: patch })
-  return yield* writeTree(scratch)
-}, Effect.catchTags({
-  GitError: (cause) => Effect.fail(failed("the patch does not apply", cause)),
-  PlatformError: (cause) => Effect.fail(failed("the patched tree cannot be kept", cause))
-}))
+const patched = Effect.fnUntraced(
+  function* (options: {
+    readonly place: string
+    readonly workspace: OpenWorkspace
+    readonly patch: Uint8Array
+  }) {
+    const path = yield* Path.Path
+    const { patch, workspace } = options
+    const base = workspace.prepared.tree
+    if (patch.length === 0) return base
+    const scratch: Repository = {
+      git_dir: path.join(options.place, "git"),
+      work_tree: workspace.root,
+      index: path.join(options.place, "patched.index")
+    }
+    yield* gitIn(scratch, ["read-tree", base])
+    yield* gitIn(scratch, ["apply", "--cached", "--whitespace=nowarn", "-"], { stdin: patch })
+    return yield* writeTree(scratch)
+  },
+  Effect.catchTags({
+    GitError: (cause) => Effect.fail(failed("the patch does not apply", cause)),
+    PlatformError: (cause) => Effect.fail(failed("the patched tree cannot be kept", cause))
+  })
+)
 
 export const layer: Layer.Layer<Reproduction, never, Platform> = Layer.effect(
   Reproduction,

@@ -11,26 +11,20 @@ import { displayName, textOf } from "../git/GitBinary.ts"
 import { copyTrees } from "./Copy.ts"
 import { dependencyDirectories, dependencyTable, isLockFile, locksFor } from "./DependencyTable.ts"
 import { failed } from "./Failure.ts"
-import { relocate, type Relocation } from "./Relocate.ts"
-import { sealOf } from "./Seal.ts"
+import type { WorkspaceRecord } from "./Record.ts"
+import { nowhere, relocate, type Relocation } from "./Relocate.ts"
+import { isSealed, sealOf } from "./Seal.ts"
 import { ignored, ignoredMatching, type Store, type TreeEntry } from "./Trees.ts"
 
-export interface DependencyLayer {
-  /** Directories and files, relative to the root. */
-  readonly copied: ReadonlyArray<string>
-  readonly lock_digest: Digest | null
-  /** Why nothing came along, when something was there. */
-  readonly reason: string | null
+/** What the run wrote down of the layer, and where that is on this machine. */
+export interface DependencyLayer extends Readonly<WorkspaceRecord["layer"]> {
   /** The root below which the originals lie. */
   readonly origin: string
-  /** Those of `copied` that `--include` named; they lie below `included_from`. */
-  readonly included: ReadonlyArray<string>
+  /** The root below which those that `--include` named lie. */
   readonly included_from: string
   /** The root that the originals were installed for. */
   readonly installed_at: string
   readonly pointers: Relocation["pointers"]
-  /** What set-up's outputs looked like when they were put aside; null when the originals are the user's own. */
-  readonly seal: string | null
 }
 
 /** A lock file's path and the id of its bytes, as one line. */
@@ -61,7 +55,7 @@ export const differingLock = (
   return line === undefined ? null : displayName(line.slice(line.indexOf(" ") + 1))
 }
 
-const isDirectory = Effect.fnUntraced(function* (at: string) {
+export const isDirectory = Effect.fnUntraced(function* (at: string) {
   const fs = yield* FileSystem.FileSystem
   return yield* fs.stat(at).pipe(
     Effect.map((info) => info.type === "Directory"),
@@ -69,8 +63,31 @@ const isDirectory = Effect.fnUntraced(function* (at: string) {
   )
 })
 
-const withoutCarriageReturns = (bytes: Uint8Array): string =>
-  Buffer.from(bytes).toString("latin1").replaceAll("\r\n", "\n")
+/** Of a lock file whatever its line ends are. */
+const lockDigest = (bytes: Uint8Array): string =>
+  createHash("sha256")
+    .update(Buffer.from(bytes).toString("latin1").replaceAll("\r\n", "\n"), "latin1")
+    .digest("hex")
+
+/** The first of the base's lock files that the checkout has otherwise, or null. */
+export const differingInSource = Effect.fnUntraced(function* (
+  source: string,
+  locks: WorkspaceRecord["layer"]["locks"]
+) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  for (const lock of locks) {
+    const bytes = yield* fs
+      .readFile(path.join(source, lock.path))
+      .pipe(Effect.orElseSucceed(() => new Uint8Array()))
+    if (lockDigest(bytes) !== lock.digest) return lock.path
+  }
+  return null
+})
+
+/** Why the checkout's dependencies are not those of the base. */
+export const otherLock = (name: string): string =>
+  `${name} in the checkout differs from the base: use --setup to install, or --deps copy`
 
 /** The lock files at base that speak for the directories: their digest, and the first that the checkout has otherwise. */
 const compareLocks = Effect.fnUntraced(function* (
@@ -81,33 +98,39 @@ const compareLocks = Effect.fnUntraced(function* (
 ) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const locks = lockLines(entries, directories)
-  if (locks.length === 0) return { lock_digest: null, differing: null }
-  const names = locks
+  const names = lockLines(entries, directories)
     .map((line) => textOf(line.slice(line.indexOf(" ") + 1)))
     .filter((name) => name !== undefined)
   const hash = createHash("sha256")
-  let differing: string | null = null
+  const locks: Array<{ readonly path: string; readonly digest: string }> = []
   for (const name of names.toSorted()) {
-    const read = (at: string) => fs.readFile(at).pipe(Effect.orElseSucceed(() => new Uint8Array()))
-    const atBase = yield* read(path.join(workspace, name))
-    const atSource = yield* read(path.join(source, name))
+    const atBase = yield* fs
+      .readFile(path.join(workspace, name))
+      .pipe(Effect.orElseSucceed(() => new Uint8Array()))
     hash.update(`${name}\0${atBase.length}\0`).update(atBase)
-    if (differing === null && withoutCarriageReturns(atBase) !== withoutCarriageReturns(atSource))
-      differing = name
+    locks.push({ path: name, digest: lockDigest(atBase) })
   }
-  return { lock_digest: Digest.make(hash.digest("hex")), differing }
+  return {
+    lock_digest: locks.length === 0 ? null : Digest.make(hash.digest("hex")),
+    locks,
+    differing: yield* differingInSource(source, locks)
+  }
 })
+
+const tableNames = dependencyTable.map((row) => row.name)
+
+/** The root of a directory that the user named: what holds it, when it is a dependency directory itself. */
+export const namedRoot = (path: Path.Path, named: string): string =>
+  tableNames.includes(path.basename(named)) ? path.dirname(named) : named
 
 /** Dependency directories directly below a directory that the user named, or that directory itself. */
 const namedDirectories = Effect.fnUntraced(function* (named: string) {
   const path = yield* Path.Path
   if (!(yield* isDirectory(named))) return yield* failed(`--deps ${named} is not a directory`)
-  const names = dependencyTable.map((row) => row.name)
-  if (names.includes(path.basename(named)))
-    return { origin: path.dirname(named), directories: [path.basename(named)] }
-  const directories = yield* Effect.filter(names, (name) => isDirectory(path.join(named, name)))
-  return { origin: named, directories }
+  const origin = namedRoot(path, named)
+  if (origin !== named) return { origin, directories: [path.basename(named)] }
+  const directories = yield* Effect.filter(tableNames, (name) => isDirectory(path.join(named, name)))
+  return { origin, directories }
 })
 
 /**
@@ -144,9 +167,11 @@ export const planDependencies = Effect.fnUntraced(function* (
           .filter((name) => name !== undefined)
           .filter(free)
   const layer: DependencyLayer = {
+    from: "source",
     copied: included,
     lock_digest: null,
     reason: null,
+    locks: [],
     origin: source,
     included,
     included_from: source,
@@ -157,55 +182,56 @@ export const planDependencies = Effect.fnUntraced(function* (
   if (task.dependencies.mode === "none") return layer
   if (task.dependencies.mode === "path") {
     const { directories, origin } = yield* namedDirectories(path.resolve(source, task.dependencies.path))
-    const { lock_digest } = yield* compareLocks(source, workspace, entries, directories)
-    return { ...layer, origin, installed_at: origin, copied: [...directories, ...included], lock_digest }
+    const { lock_digest, locks } = yield* compareLocks(source, workspace, entries, directories)
+    const copied = [...directories, ...included]
+    return { ...layer, from: "named" as const, origin, installed_at: origin, copied, lock_digest, locks }
   }
   if (hints !== null && dependencyDirectories(hints).length === 0) return layer
   const directories = dependencyDirectories((yield* ignored(store)).map(displayName)).filter(free)
   if (directories.length === 0) return layer
-  const { differing, lock_digest } = yield* compareLocks(source, workspace, entries, directories)
-  if (task.dependencies.mode === "auto" && differing !== null) {
-    const reason = `${differing} in the checkout differs from the base: use --setup to install, or --deps copy`
-    return { ...layer, lock_digest, reason }
-  }
-  return { ...layer, copied: [...directories, ...included], lock_digest }
+  const { differing, lock_digest, locks } = yield* compareLocks(source, workspace, entries, directories)
+  if (task.dependencies.mode === "auto" && differing !== null)
+    return { ...layer, lock_digest, locks, reason: otherLock(differing) }
+  return { ...layer, copied: [...directories, ...included], lock_digest, locks }
 })
 
+/** A directory to fill, and the root that its content is to belong to: another one while it is made aside. */
+export interface Filled {
+  readonly at: string
+  readonly to: string
+}
+
 /**
- * Puts the layer into a place. `present` says which directories the place has: a package that a tree no longer holds
- * gets no dependencies. Returns why what was copied could not be believed, or null.
+ * Puts the layer into a place. `wanted` says which of its paths the place gets. Returns why what was copied could not be
+ * believed, or null.
  */
 export const provideDependencies = Effect.fnUntraced(function* (
   layer: DependencyLayer,
-  root: string,
-  present: (directory: string) => boolean
+  { at, to }: Filled,
+  wanted: (name: string) => boolean
 ) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const wanted = layer.copied.filter(
-    (name) =>
-      path.dirname(name) === "." ||
-      dependencyDirectories([`${name}/`]).length === 0 ||
-      present(path.dirname(name))
-  )
-  if (layer.seal !== null && layer.seal !== (yield* sealOf(layer.origin)))
+  const names = layer.copied.filter(wanted)
+  if (names.length === 0) return null
+  if (layer.seal !== null && !(yield* isSealed(layer.origin, layer.seal)))
     return yield* failed(
       "something else changed what set-up had installed, so no check of it can be believed"
     )
   const included = new Set(layer.included)
   const reasons = yield* Effect.forEach(
-    wanted,
+    names,
     (name) =>
       Effect.gen(function* () {
         const from = path.join(included.has(name) ? layer.included_from : layer.origin, name)
-        const to = path.join(root, name)
+        const copy = path.join(at, name)
         if (!(yield* isDirectory(from))) {
-          yield* fs.makeDirectory(path.dirname(to), { recursive: true })
-          yield* fs.copyFile(from, to)
+          yield* fs.makeDirectory(path.dirname(copy), { recursive: true })
+          yield* fs.copyFile(from, copy)
           return null
         }
-        yield* copyTrees([from], path.dirname(to))
-        return yield* relocate(to, { from: layer.installed_at, to: root, pointers: layer.pointers })
+        yield* copyTrees([from], path.dirname(copy))
+        return yield* relocate(copy, { at, from: layer.installed_at, to, pointers: layer.pointers })
       }),
     { concurrency: 2 }
   ).pipe(
@@ -214,21 +240,39 @@ export const provideDependencies = Effect.fnUntraced(function* (
   return reasons.find((reason) => reason !== null) ?? null
 })
 
+/** A package that a tree no longer holds gets no dependencies: `present` says which directories there are. */
+export const wantedWhere =
+  (path: Path.Path, present: (directory: string) => boolean) =>
+  (name: string): boolean =>
+    path.dirname(name) === "." ||
+    dependencyDirectories([`${name}/`]).length === 0 ||
+    present(path.dirname(name))
+
 /**
  * The layer after set-up ran: every dependency directory that the workspace has now, put aside before an agent can touch
- * it.
+ * it. It is whole when it appears: `made` is where it is until then.
  */
 export const captureDependencies = Effect.fnUntraced(function* (
   before: DependencyLayer,
   workspace: Store,
+  made: string,
   aside: string
 ) {
+  const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
+  const root = workspace.work_tree
   const directories = dependencyDirectories((yield* ignored(workspace)).map(displayName))
   const copied = [...directories, ...before.included]
+  yield* fs.makeDirectory(made, { recursive: true, mode: 0o700 })
   yield* Effect.forEach(
     copied,
-    (name) => copyTrees([path.join(workspace.work_tree, name)], path.dirname(path.join(aside, name))),
+    (name) =>
+      Effect.gen(function* () {
+        const copy = path.join(made, name)
+        yield* copyTrees([path.join(root, name)], path.dirname(copy))
+        if (yield* isDirectory(copy))
+          yield* relocate(copy, { at: made, from: root, to: nowhere, pointers: "rewrite" })
+      }),
     { concurrency: 2, discard: true }
   ).pipe(
     Effect.catchTag("PlatformError", (cause) =>
@@ -237,13 +281,14 @@ export const captureDependencies = Effect.fnUntraced(function* (
   )
   const layer: DependencyLayer = {
     ...before,
+    from: "setup",
     copied,
     reason: null,
     origin: aside,
     included_from: aside,
-    installed_at: workspace.work_tree,
+    installed_at: nowhere,
     pointers: "rewrite",
-    seal: yield* sealOf(aside)
+    seal: yield* sealOf(made)
   }
   return layer
 })

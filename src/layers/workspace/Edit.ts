@@ -128,14 +128,14 @@ const perform = Effect.fnUntraced(function* (root: string, step: Step, undo: Und
 })
 
 /**
- * Makes every change and then runs `record`; when anything fails, record included, every change is undone. Returns what
- * `record` returned. `staging` must be on the workspace's disk; it is emptied again.
+ * Runs `record`, makes every change, and then runs what `record` returned; when anything fails, that included, every
+ * change is undone. `staging` must be on the workspace's disk; it is emptied again.
  */
-export const applyChanges = Effect.fnUntraced(function* <A, E, R>(
+export const applyChanges = Effect.fnUntraced(function* <A, E, R, E2, R2>(
   root: string,
   staging: string,
   changes: ReadonlyArray<FileChange>,
-  record: (changes: ReadonlyArray<PathChange>) => Effect.Effect<A, E, R>
+  record: (changes: ReadonlyArray<PathChange>) => Effect.Effect<Effect.Effect<A, E2, R2>, E, R>
 ) {
   const fs = yield* FileSystem.FileSystem
   const place = yield* fs
@@ -153,24 +153,23 @@ export const applyChanges = Effect.fnUntraced(function* <A, E, R>(
   const rollback = Effect.flatMap(Ref.get(done), (actions) =>
     Effect.forEach(actions, (action) => action, { discard: true })
   )
-  return yield* Effect.uninterruptible(
-    Effect.forEach(
-      deletionsFirst,
-      (step) =>
-        perform(root, step, undo).pipe(
-          Effect.catchTag("PlatformError", (error) => Effect.fail(onDisk(quotePath(step.path))(error)))
-        ),
-      { discard: true }
-    ).pipe(
-      Effect.andThen(
-        record(
-          deletionsFirst.map(({ change, path }) => ({
-            path: nameOf(path),
-            file: change._tag === "Write" ? { bytes: change.bytes, executable: change.executable } : null
-          }))
-        )
+  const recorded = record(
+    deletionsFirst.map(({ change, path }) => ({
+      path: nameOf(path),
+      file: change._tag === "Write" ? { bytes: change.bytes, executable: change.executable } : null
+    }))
+  )
+  const made = Effect.forEach(
+    deletionsFirst,
+    (step) =>
+      perform(root, step, undo).pipe(
+        Effect.catchTag("PlatformError", (error) => Effect.fail(onDisk(quotePath(step.path))(error)))
       ),
-      Effect.onError(() => rollback)
+    { discard: true }
+  )
+  return yield* Effect.uninterruptible(
+    Effect.flatMap(recorded, (settled) =>
+      Effect.andThen(made, settled).pipe(Effect.onError(() => rollback))
     )
   )
 }, Effect.scoped)

@@ -5,7 +5,7 @@ import { Effect, FileSystem, Path } from "effect"
 import type { TreeId } from "../../domain/Ids.ts"
 import type { FreshPlace } from "../../services/Workspace.ts"
 import { byBytes, displayName, nameOf } from "../git/GitBinary.ts"
-import { differingLock, provideDependencies } from "./Dependencies.ts"
+import { differingLock, provideDependencies, wantedWhere } from "./Dependencies.ts"
 import { failed } from "./Failure.ts"
 import type { Opened } from "./Opened.ts"
 import { provenEntries, provePlace, proveSubmodule } from "./Proof.ts"
@@ -59,7 +59,11 @@ export const materialise = Effect.fnUntraced(
     // Dependencies first: whatever the tree holds inside of their directories has the last word.
     const distrust =
       lock === null
-        ? yield* provideDependencies(layer, root, (directory) => directories.has(directory))
+        ? yield* provideDependencies(
+            layer,
+            { at: root, to: root },
+            wantedWhere(path, (directory) => directories.has(directory))
+          )
         : `the patch changes ${lock}: the dependencies at hand are those of the base`
     yield* checkout(place, tree)
     yield* finishThrowAway(root, place.index)

@@ -164,8 +164,22 @@ export const makeMemoryWorkspace = (
           : Effect.succeed(known)
       })
 
+    const diff: OpenWorkspace["diff"] = Effect.fnUntraced(function* (tree) {
+      const after = yield* snapshot(tree)
+      const paths = [...new Set([...base.keys(), ...after.keys()])]
+        .filter((path) => !sameNode(base.get(path), after.get(path)))
+        .toSorted(byPath)
+      return {
+        patch: new TextEncoder().encode(
+          paths.map((path) => diffOf(path, base.get(path), after.get(path))).join("")
+        ),
+        files: paths.map((path) => ({ path, change: changeOf(base.get(path), after.get(path)) }))
+      }
+    })
+
     const workspace: OpenWorkspace = {
       root,
+      found: null,
       prepared: {
         base_sha: CommitId.make(createHash("sha1").update(baseTree).digest("hex")),
         tree: baseTree,
@@ -208,18 +222,8 @@ export const makeMemoryWorkspace = (
       }),
       scan: Effect.sync(record),
       tree: Effect.sync(() => recorded),
-      diff: Effect.fnUntraced(function* (tree) {
-        const after = yield* snapshot(tree)
-        const paths = [...new Set([...base.keys(), ...after.keys()])]
-          .filter((path) => !sameNode(base.get(path), after.get(path)))
-          .toSorted(byPath)
-        return {
-          patch: new TextEncoder().encode(
-            paths.map((path) => diffOf(path, base.get(path), after.get(path))).join("")
-          ),
-          files: paths.map((path) => ({ path, change: changeOf(base.get(path), after.get(path)) }))
-        }
-      }),
+      diff,
+      handOver: diff,
       restore: Effect.fnUntraced(function* (tree) {
         nodes = yield* snapshot(tree)
         recorded = tree

@@ -2,12 +2,13 @@
  * Keeps the workspace's tree: edits by path in memory, everything else by the private index. One writer at a time.
  */
 import { Effect, FileSystem, Path, Ref, Semaphore } from "effect"
+import { readdir, rm, rmdir } from "node:fs/promises"
 import { TreeId } from "../../domain/Ids.ts"
 import type { ByteString } from "../../domain/patch/ByteString.ts"
 import { keepObject } from "../git/Objects.ts"
 import { quotePath } from "../../domain/WorkspacePath.ts"
 import { displayName, nameOf, textOf } from "../git/GitBinary.ts"
-import { refused } from "./Failure.ts"
+import { failed, refused } from "./Failure.ts"
 import type { Opened } from "./Opened.ts"
 import { changeTree, holds, type PathChange, type TreeMap, treeMapOf } from "./TreeMap.ts"
 import {
@@ -33,31 +34,35 @@ interface State {
 
 /** Removes what a tree does not hold and the rules do not hide, and the directories that this leaves empty. */
 export const clean = Effect.fnUntraced(function* (store: Store) {
-  const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
   const { paths } = yield* untracked(store)
-  const directories = new Set<string>()
+  // By bytes: a name need not be UTF-8, and the FileSystem service takes no other.
+  const at = (name: ByteString) => Buffer.concat([Buffer.from(`${store.work_tree}/`), Buffer.from(name, "latin1")])
+  const directories = new Set<ByteString>()
   for (const name of paths) {
-    const text = textOf(name)
-    if (text === undefined) continue
-    yield* fs.remove(path.join(store.work_tree, text), { force: true })
-    for (let at = path.dirname(text); at !== "."; at = path.dirname(at)) directories.add(at)
+    for (let slash = name.lastIndexOf("/"); slash > 0; slash = name.lastIndexOf("/", slash - 1))
+      directories.add(name.slice(0, slash))
   }
   const deepestFirst = [...directories].toSorted((a, b) => b.length - a.length)
-  for (const directory of deepestFirst) {
-    const at = path.join(store.work_tree, directory)
-    if ((yield* fs.readDirectory(at)).length === 0) yield* fs.remove(at, { recursive: true })
-  }
+  yield* Effect.tryPromise({
+    try: async () => {
+      for (const name of paths) await rm(at(name), { force: true })
+      for (const name of deepestFirst)
+        if ((await readdir(at(name))).length === 0) await rmdir(at(name))
+    },
+    catch: (cause) =>
+      failed(`a file cannot be removed: ${cause instanceof Error ? cause.message : String(cause)}`)
+  })
 })
 
-export const makeRecorder = Effect.fnUntraced(function* (opened: Opened) {
+/** Keeps the tree of an open workspace. `from` is the one that the index holds, edits of it included. */
+export const makeRecorder = Effect.fnUntraced(function* (opened: Opened, from: TreeId) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const { store } = opened
   const digits = opened.base.length
   const state = yield* Ref.make<State>({
-    tree: opened.base,
-    map: treeMapOf(opened.entries, digits),
+    tree: from,
+    map: from === opened.base ? treeMapOf(opened.entries, digits) : null,
     pending: new Set(),
     ahead: false
   })
@@ -82,7 +87,10 @@ export const makeRecorder = Effect.fnUntraced(function* (opened: Opened) {
       : null
   }
 
-  /** The tree after some paths changed. What is on disk there is what the changes say. */
+  /**
+   * Keeps the tree that some changes make, before they are made: a process that dies in between leaves no path that
+   * nobody knows of. The effect returned is for when the disk holds them.
+   */
   const record = Effect.fnUntraced(function* (changes: ReadonlyArray<PathChange>) {
     const { map, pending, tree: before } = yield* Ref.get(state)
     const known = map ?? treeMapOf(yield* entriesOf(store.git_dir, before), digits)
@@ -90,7 +98,7 @@ export const makeRecorder = Effect.fnUntraced(function* (opened: Opened) {
       const why = foreign(known, change.path)
       if (why !== null) return yield* refused(`${quotePath(displayName(change.path))} ${why}`)
     }
-    // Whatever fails from here on leaves the map half changed: it is read again then.
+    // What fails from here on leaves a map of a tree that never was: it is read again then.
     yield* Ref.update(state, (now) => ({ ...now, map: null }))
     const { objects, root } = changeTree(known, changes)
     yield* Effect.forEach(objects, (object) => keepObject(store.git_dir, object), {
@@ -99,13 +107,12 @@ export const makeRecorder = Effect.fnUntraced(function* (opened: Opened) {
     })
     const tree = TreeId.make(root)
     yield* keepTree(store.git_dir, tree)
-    yield* Ref.update(state, (now) => ({
+    return Ref.update(state, (now) => ({
       ...now,
       tree,
       map: known,
       pending: new Set([...pending, ...changes.map((change) => change.path)])
-    }))
-    return tree
+    })).pipe(Effect.as(tree))
   })
 
   /** Brings the index up to date with the edits. */
@@ -142,6 +149,7 @@ export const makeRecorder = Effect.fnUntraced(function* (opened: Opened) {
     yield* settle
     yield* checkout(store, tree)
     yield* clean(store)
+    yield* keepTree(store.git_dir, tree)
     yield* Ref.update(state, (now) => ({
       tree,
       map: tree === now.tree ? now.map : null,

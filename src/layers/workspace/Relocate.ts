@@ -49,10 +49,15 @@ const replacePath = (text: string, from: string, to: string): string =>
 
 const maxTextBytes = 1_000_000
 
+/** A root that is nowhere: what is put aside belongs to it until it is copied to a place. */
+export const nowhere = "/looplane/put-aside"
+
 export interface Relocation {
-  /** Where the original install lies below: the source, or the workspace that set-up ran in. */
+  /** The root that the copy lies below now. */
+  readonly at: string
+  /** The root that the original belongs to: the source, or the workspace that set-up ran in. */
   readonly from: string
-  /** The root that the copy belongs to. */
+  /** The root that the copy is to belong to. */
   readonly to: string
   /** Whether pointers to `from` (editable installs and the like) are rewritten, or reported. */
   readonly pointers: "rewrite" | "report"
@@ -62,7 +67,7 @@ const relocateLink = Effect.fnUntraced(function* (link: string, options: Relocat
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const target = yield* fs.readLink(link)
-  const original = path.join(options.from, path.relative(options.to, link))
+  const original = path.join(options.from, path.relative(options.at, link))
   const absolute = path.resolve(path.dirname(original), target)
   const inside = absolute === options.from || absolute.startsWith(`${options.from}/`)
   // A relative link that stays inside means the same thing in the copy; one that leaves must not start to mean another.
@@ -86,7 +91,7 @@ const relocateFile = Effect.fnUntraced(function* (file: string, options: Relocat
   const changed = replacePath(text, from, Buffer.from(options.to, "utf8").toString("latin1"))
   if (replacePath(judged, from, "") === judged) return null
   if (pointer.test(file) && options.pointers === "report") {
-    return `${path.relative(options.to, file)} points back into ${options.from}`
+    return `${path.relative(options.at, file)} points back into ${options.from}`
   }
   yield* fs.chmod(file, info.mode | 0o200)
   yield* fs.writeFile(file, Buffer.from(changed, "latin1"))

@@ -2,7 +2,7 @@
  * Removing what commands left behind.
  */
 import { Effect, FileSystem } from "effect"
-import { chmod, readdir } from "node:fs/promises"
+import { chmod, lstat, readdir } from "node:fs/promises"
 
 /** Makes every directory below writable, so that what is in it can be removed. */
 const unlock = (directory: string): Effect.Effect<void> =>
@@ -10,8 +10,9 @@ const unlock = (directory: string): Effect.Effect<void> =>
     const queue = [directory]
     for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
       const at = next
-      const entries = await chmod(at, 0o700)
-        .then(() => readdir(at, { withFileTypes: true }))
+      // A link is never followed: what it leads to is not ours to open up.
+      const entries = await lstat(at)
+        .then((stats) => (stats.isDirectory() ? chmod(at, 0o700).then(() => readdir(at, { withFileTypes: true })) : []))
         .catch(() => [])
       for (const entry of entries) if (entry.isDirectory()) queue.push(`${at}/${entry.name}`)
     }

@@ -1,39 +1,72 @@
 /**
- * Notices that a directory of ours was changed by somebody else. Content is not read: the kernel's own change time of
- * each file cannot be set back by whoever rewrites it.
+ * Notices that a directory of ours was changed by somebody else. The kernel's own change time of each file cannot be set
+ * back by whoever rewrites it, so content is read only when that differs: in a bundle that was copied to another disk.
  */
 import { Effect } from "effect"
 import { createHash } from "node:crypto"
-import { lstat, readdir } from "node:fs/promises"
+import { createReadStream } from "node:fs"
+import { lstat, readdir, readlink } from "node:fs/promises"
 import { failed } from "./Failure.ts"
+import type { Seal } from "./Record.ts"
 
 const concurrency = 64
 
-const facts = async (at: string): Promise<string> => {
+type Describe = (at: string) => Promise<string>
+
+const facts: Describe = async (at) => {
   const { ctimeNs, ino, mode, mtimeNs, size } = await lstat(at, { bigint: true })
-  return `${at}\0${ino}\0${mode}\0${size}\0${mtimeNs}\0${ctimeNs}\n`
+  return `${ino}\0${mode}\0${size}\0${mtimeNs}\0${ctimeNs}`
 }
 
-/** A digest of everything below a directory that is as long equal as nothing there was written, renamed or removed. */
-export const sealOf = (directory: string) =>
+const content: Describe = async (at) => {
+  const stats = await lstat(at)
+  if (stats.isSymbolicLink()) return `link\0${(await readlink(at, { encoding: "buffer" })).toString("hex")}`
+  if (!stats.isFile()) return stats.isDirectory() ? "directory" : "other"
+  const hash = createHash("sha256")
+  for await (const chunk of createReadStream(at)) hash.update(chunk)
+  return `${(stats.mode & 0o100) === 0 ? "file" : "program"}\0${hash.digest("hex")}`
+}
+
+/** A digest of what is said of everything below a directory, by its path there. */
+const digestOf = (directory: string, describe: Describe) =>
   Effect.tryPromise({
     try: async () => {
       const hash = createHash("sha256")
-      const queue = [directory]
+      const queue = [""]
       for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
-        const entries = await readdir(next, { withFileTypes: true }).catch(() => [])
-        const paths = entries.map((entry) => `${entry.parentPath}/${entry.name}`).toSorted()
+        const below = next
+        const entries = (
+          await readdir(`${directory}/${below}`, { withFileTypes: true }).catch(() => [])
+        ).toSorted((a, b) => (a.name < b.name ? -1 : 1))
         queue.push(
-          ...entries
-            .filter((entry) => entry.isDirectory())
-            .map((entry) => `${entry.parentPath}/${entry.name}`)
-            .toSorted()
+          ...entries.filter((entry) => entry.isDirectory()).map((entry) => `${below}${entry.name}/`)
         )
-        for (let at = 0; at < paths.length; at += concurrency)
-          hash.update((await Promise.all(paths.slice(at, at + concurrency).map(facts))).join(""))
+        for (let at = 0; at < entries.length; at += concurrency) {
+          const lines = entries
+            .slice(at, at + concurrency)
+            .map(async ({ name }) => `${below}${name}\0${await describe(`${directory}/${below}${name}`)}\n`)
+          hash.update((await Promise.all(lines)).join(""))
+        }
       }
       return hash.digest("hex")
     },
     catch: (cause) =>
       failed(`${directory} cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`)
   })
+
+/** What is below a directory now. Its own path is no part of it. */
+export const sealOf = Effect.fnUntraced(function* (directory: string) {
+  const seal: Seal = {
+    facts: yield* digestOf(directory, facts),
+    content: yield* digestOf(directory, content)
+  }
+  return seal
+})
+
+/** Whether a directory still holds what was sealed. */
+export const isSealed = Effect.fnUntraced(function* (directory: string, seal: Seal) {
+  return (
+    seal.facts === (yield* digestOf(directory, facts)) ||
+    seal.content === (yield* digestOf(directory, content))
+  )
+})

@@ -2,14 +2,28 @@
  * Submodules, from the source's own git directory and without network. What is not there is left empty and said.
  */
 import { Effect, FileSystem, Path } from "effect"
+import { TreeId } from "../../domain/Ids.ts"
 import { displayName, git, type Repository, splitNul, textOf } from "../git/GitBinary.ts"
-import { copyObjects, type GitLocation, makeGitDirectory } from "../git/GitDirectory.ts"
+import {
+  copyObjects,
+  type GitLocation,
+  isPlainGitDirectory,
+  makeGitDirectory,
+  type NewGitDirectory,
+  resetControl
+} from "../git/GitDirectory.ts"
+import type { WorkspaceRecord } from "./Record.ts"
+import { removeTree } from "./RemoveTree.ts"
+import { rootOf, treeMapOf } from "./TreeMap.ts"
 import { checkout, entriesOf, type TreeEntry } from "./Trees.ts"
 
 export interface Submodule {
   readonly path: string
-  /** Our copy of its repository; null when the source has none. */
+  /** Its name in `.gitmodules`; null when there is none that can be used. */
+  readonly name: string | null
+  /** Our copy of its repository, below `modules/` by its `module`; null when the source has none. */
   readonly git_dir: string | null
+  readonly module: string | null
   readonly commit: string
   /** Everything in that commit, as it was when the run began; null when we do not have it. */
   readonly entries: ReadonlyArray<TreeEntry> | null
@@ -35,6 +49,38 @@ const namesByPath = Effect.fnUntraced(function* (workspace: string) {
   )
 })
 
+const controlOf = (at: string, commit: string): NewGitDirectory => ({
+  at,
+  commit,
+  branch: null,
+  bare: true,
+  shallow: null
+})
+
+/** Brings the repository of a submodule into `into`, where the source has it. */
+const bring = Effect.fnUntraced(function* (
+  submodule: Pick<Submodule, "path" | "name" | "commit">,
+  location: GitLocation,
+  into: string,
+  module: string
+) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const { commit, name } = submodule
+  const empty: Submodule = { ...submodule, git_dir: null, module: null, entries: null }
+  if (name === null) return empty
+  const common_dir = path.join(location.common_dir, "modules", name)
+  if (!(yield* fs.exists(path.join(common_dir, "objects")))) return empty
+  const git_dir = path.join(into, module)
+  yield* makeGitDirectory(controlOf(git_dir, commit))
+  yield* copyObjects(common_dir, path.join(git_dir, "objects"))
+  const entries = yield* entriesOf(git_dir, commit).pipe(
+    Effect.catchTag("GitError", () => Effect.succeed(null))
+  )
+  const brought: Submodule = { ...submodule, git_dir, module, entries }
+  return brought
+})
+
 /** Brings the repositories of a tree's submodules into `into`, where the source has them. */
 export const gatherSubmodules = Effect.fnUntraced(function* (
   entries: ReadonlyArray<TreeEntry>,
@@ -44,30 +90,49 @@ export const gatherSubmodules = Effect.fnUntraced(function* (
 ) {
   const links = entries.filter((entry) => entry.mode === "160000")
   if (links.length === 0) return []
-  const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
   const names = yield* namesByPath(workspace)
-  return yield* Effect.forEach(links, (link, index) =>
-    Effect.gen(function* () {
-      const at = textOf(link.path)
-      const name = names.get(link.path)
-      const empty: Submodule = {
-        path: at ?? displayName(link.path),
-        git_dir: null,
-        commit: link.id,
-        entries: null
+  return yield* Effect.forEach(links, (link, index) => {
+    const at = textOf(link.path)
+    const named = at === undefined ? undefined : names.get(link.path)
+    const submodule = {
+      path: at ?? displayName(link.path),
+      name: named === undefined ? null : (textOf(named) ?? null),
+      commit: link.id
+    }
+    return bring(submodule, location, into, String(index))
+  })
+})
+
+/** The tree of a submodule's commit, as the run writes it down. */
+export const treeOfSubmodule = ({ commit, entries }: Submodule): TreeId | null =>
+  entries === null ? null : TreeId.make(rootOf(treeMapOf(entries, commit.length)))
+
+/**
+ * The submodules of a run that another process began. A copy that is gone, or is not what it was, is brought again from
+ * the source; where that has none either, the submodule is left empty.
+ */
+export const recallSubmodules = Effect.fnUntraced(function* (
+  recorded: WorkspaceRecord["submodules"],
+  location: GitLocation | null,
+  into: string
+) {
+  const path = yield* Path.Path
+  return yield* Effect.forEach(
+    recorded,
+    Effect.fnUntraced(function* ({ module, tree, ...known }) {
+      const empty: Submodule = { ...known, git_dir: null, module: null, entries: null }
+      if (module === null) return empty
+      const git_dir = path.join(into, module)
+      if (yield* isPlainGitDirectory(git_dir)) {
+        yield* resetControl(controlOf(git_dir, known.commit))
+        const entries = yield* entriesOf(git_dir, known.commit).pipe(
+          Effect.catchTag("GitError", () => Effect.succeed(null))
+        )
+        const standing: Submodule = { ...known, git_dir, module, entries }
+        if (treeOfSubmodule(standing) === tree) return standing
       }
-      if (at === undefined || name === undefined) return empty
-      const common_dir = path.join(location.common_dir, "modules", textOf(name) ?? "")
-      if (!(yield* fs.exists(path.join(common_dir, "objects")))) return empty
-      const git_dir = path.join(into, String(index))
-      yield* makeGitDirectory({ at: git_dir, commit: link.id, branch: null, bare: true, shallow: null })
-      yield* copyObjects(common_dir, path.join(git_dir, "objects"))
-      const entries = yield* entriesOf(git_dir, link.id).pipe(
-        Effect.catchTag("GitError", () => Effect.succeed(null))
-      )
-      const submodule: Submodule = { path: at, git_dir, commit: link.id, entries }
-      return submodule
+      yield* removeTree(git_dir)
+      return location === null ? empty : yield* bring(known, location, into, module)
     })
   )
 })

@@ -2,8 +2,12 @@
  * An ordinary `.git` for tools that expect one. looplane never reads it: whatever happens to it changes no tree.
  */
 import { Effect, FileSystem, Path } from "effect"
-import { git } from "../git/GitBinary.ts"
+import { createHash } from "node:crypto"
+import { git, type Repository } from "../git/GitBinary.ts"
 import { copyObjects, makeGitDirectory, type NewGitDirectory } from "../git/GitDirectory.ts"
+import { removeTree } from "./RemoveTree.ts"
+import { sweepForeign } from "./Sweep.ts"
+import { readIndex } from "./Trees.ts"
 
 export interface Identity {
   /** Our own git directory. */
@@ -61,5 +65,91 @@ export const makeThrowAway = Effect.fnUntraced(function* (
 export const finishThrowAway = Effect.fnUntraced(function* (root: string, index: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  yield* fs.copyFile(index, path.join(root, ".git", "index"))
+  const at = path.join(root, ".git", "index")
+  // In the place of a file there may be a link by now: it is removed and not written through.
+  yield* fs.remove(at, { recursive: true, force: true })
+  yield* fs.copyFile(index, at)
+})
+
+/** The index of one that is made for a tree later than the base: what differs from the base is a change. */
+export const finishLater = Effect.fnUntraced(function* (
+  root: string,
+  { git_dir, index }: Repository,
+  base: string,
+  tree: string
+) {
+  const path = yield* Path.Path
+  yield* finishThrowAway(root, index)
+  if (base === tree) return
+  yield* readIndex({ git_dir, work_tree: root, index: path.join(root, ".git", "index") }, base)
+})
+
+/** Whether an index file is one to its last byte. Git itself believes whatever stands between header and end. */
+export const isWholeIndex = Effect.fnUntraced(function* (file: string, digits: number) {
+  const fs = yield* FileSystem.FileSystem
+  if ((yield* typeOf(file)) !== "File") return false
+  const bytes = Buffer.from(yield* fs.readFile(file).pipe(Effect.orElseSucceed(() => new Uint8Array())))
+  const end = bytes.length - digits / 2
+  if (end < 12 || bytes.toString("latin1", 0, 4) !== "DIRC") return false
+  const sum = createHash(digits === 64 ? "sha256" : "sha1").update(bytes.subarray(0, end)).digest()
+  const said = bytes.subarray(end)
+  // All zeros: whoever wrote it was told to spare the sum.
+  return said.equals(sum) || said.every((byte) => byte === 0)
+})
+
+const typeOf = Effect.fnUntraced(function* (at: string) {
+  const fs = yield* FileSystem.FileSystem
+  return yield* fs.lstat(at).pipe(
+    Effect.map((info) => info.type),
+    Effect.catchTag("PlatformError", () => Effect.succeed(null))
+  )
+})
+
+/** Whether a `.git` looks like one that git can open, by its files alone: no git process is shown its settings. */
+const isSound = Effect.fnUntraced(function* (at: string, commit: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const expected = [
+    [".", "Directory"],
+    ["objects", "Directory"],
+    ["refs", "Directory"],
+    ["HEAD", "File"],
+    ["config", "File"]
+  ] as const
+  for (const [name, type] of expected) if ((yield* typeOf(path.join(at, name))) !== type) return false
+  const head = yield* fs.readFileString(path.join(at, "HEAD")).pipe(Effect.orElseSucceed(() => ""))
+  if (!/^(?:ref: refs\/\S+|[0-9a-f]{40,64})\s*$/.test(head)) return false
+  const loose = path.join(at, "objects", commit.slice(0, 2), commit.slice(2))
+  if ((yield* typeOf(loose)) === "File") return true
+  const packs = yield* fs
+    .readDirectory(path.join(at, "objects", "pack"))
+    .pipe(Effect.orElseSucceed((): ReadonlyArray<string> => []))
+  return packs.some((name) => name.endsWith(".pack"))
+})
+
+/**
+ * Puts right what a dead process left of the workspace's `.git`: its locks go, an index that is torn is made again, and
+ * one that git could not open is made anew, aside first. Whatever else somebody did there stays.
+ */
+export const mendThrowAway = Effect.fnUntraced(function* (
+  store: Repository,
+  identity: Identity,
+  made: string,
+  base: string,
+  tree: string
+) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const root = store.work_tree
+  const at = path.join(root, ".git")
+  if (yield* isSound(at, identity.commit)) {
+    yield* sweepForeign(at)
+    if (!(yield* isWholeIndex(path.join(at, "index"), identity.commit.length)))
+      yield* finishLater(root, store, base, tree)
+    return
+  }
+  yield* makeThrowAway(made, identity)
+  yield* finishLater(made, store, base, tree)
+  yield* removeTree(at)
+  yield* fs.rename(path.join(made, ".git"), at)
 })

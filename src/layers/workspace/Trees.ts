@@ -6,7 +6,16 @@ import { Effect, FileSystem, Path } from "effect"
 import { lstat } from "node:fs/promises"
 import type { ByteString } from "../../domain/patch/ByteString.ts"
 import { TreeId } from "../../domain/Ids.ts"
-import { byBytes, git, type GitCommand, gitIn, joinNul, type Repository, splitNul } from "../git/GitBinary.ts"
+import {
+  byBytes,
+  git,
+  type GitCommand,
+  gitIn,
+  joinNul,
+  type Repository,
+  runGit,
+  splitNul
+} from "../git/GitBinary.ts"
 
 /** A repository of ours, and the file that holds the base's ignore rules. */
 export interface Store extends Repository {
@@ -166,14 +175,49 @@ const goneAmong = Effect.fnUntraced(function* (
   )
 })
 
-/** Keeps a tree by a ref of its own. */
+/** Names the tree that was kept last: the paths that a dead process may have left, hidden by the rules or not. */
+const newest = "refs/looplane/newest"
+
+/** Keeps a tree by a ref of its own, and as the newest one. */
 export const keepTree = Effect.fnUntraced(function* (git_dir: string, tree: TreeId) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  yield* fs.writeFileString(path.join(git_dir, "refs", "looplane", "trees", tree), `${tree}\n`, {
-    mode: 0o600
-  })
+  yield* Effect.forEach(
+    [`refs/looplane/trees/${tree}`, newest],
+    (name) => {
+      const ref = path.join(git_dir, name)
+      // A ref that was cut off while it was written would stop every git that reads refs.
+      return Effect.andThen(
+        fs.writeFileString(`${ref}.lock`, `${tree}\n`, { mode: 0o600 }),
+        fs.rename(`${ref}.lock`, ref)
+      )
+    },
+    { concurrency: 2, discard: true }
+  )
 })
+
+/** The tree that was kept last, or null. */
+export const newestTree = Effect.fnUntraced(function* (git_dir: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const text = yield* fs.readFileString(path.join(git_dir, newest)).pipe(Effect.orElseSucceed(() => ""))
+  return /^[0-9a-f]{40,64}\n$/.test(text) ? TreeId.make(text.trim()) : null
+})
+
+/** Makes the index hold exactly the tree. What it knows of the disk stays where it is still about the same bytes. */
+export const readIndex = (store: Repository, tree: string) =>
+  Effect.asVoid(gitIn(store, ["read-tree", "--reset", tree]))
+
+/** Whether every object of a tree is there. */
+export const isComplete = (git_dir: string, tree: string) =>
+  Effect.map(
+    runGit({
+      cwd: git_dir,
+      args: [`--git-dir=${git_dir}`, "rev-list", "--objects", "--quiet", tree],
+      timeout_ms: 1_800_000
+    }),
+    (output) => output.exit_code === 0
+  )
 
 /** The tree of the index, kept. */
 export const writeTree = Effect.fnUntraced(function* (store: Repository) {

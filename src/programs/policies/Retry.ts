@@ -1,15 +1,24 @@
 /**
  * When the same request is sent again.
  */
-import { Duration, Effect, Schedule } from "effect"
+import { Context, Duration, Effect, Schedule } from "effect"
 import type { ModelError } from "../../domain/ModelError.ts"
 
-/** Requests to one model for one turn, the first included (the reference's number). */
-export const maxAttempts = 5
-/** The backoff starts here and doubles. */
-export const baseDelay = Duration.seconds(1)
-/** No wait of our own is longer. */
-export const maxDelay = Duration.seconds(30)
+/** When and how often a request is sent again. */
+export interface RetryNumbers {
+  /** Requests to one model for one turn, the first included. */
+  readonly maxAttempts: number
+  /** The backoff starts here and doubles. */
+  readonly baseDelay: Duration.Duration
+  /** No wait of our own is longer. */
+  readonly maxDelay: Duration.Duration
+}
+
+/** The reference's numbers; a host may lay others over them. */
+export const RetryPolicy = Context.Reference<RetryNumbers>("looplane/programs/RetryPolicy", {
+  defaultValue: () => ({ maxAttempts: 5, baseDelay: Duration.seconds(1), maxDelay: Duration.seconds(30) })
+})
+
 /**
  * A server's hint up to here is waited out exactly; a longer one is no hint but a closed door. One that is over already
  * says nothing: five requests within a blink would all meet the same limit.
@@ -25,6 +34,7 @@ export const worthRetrying = (error: ModelError): boolean =>
  * `announce` runs before each wait: the wait is an event first.
  */
 export const retrySchedule = <E, R>(
+  { baseDelay, maxAttempts, maxDelay }: RetryNumbers,
   announce: (wait: {
     readonly attempt: number
     readonly delay: Duration.Duration

@@ -4,8 +4,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import type { ModelTurn } from "../../../src/domain/Conversation.ts"
 import { ModelError } from "../../../src/domain/ModelError.ts"
-import { raw, type Chunks } from "../../support/ModelServer.ts"
-import { ask, serving, type Played } from "./harness.ts"
+import { chunked, raw, type Chunks } from "../../support/ModelServer.ts"
+import { ask, modelAt, serving, type Played } from "./harness.ts"
+import { agrees, watch, type Watched } from "./playback.ts"
 
 interface Expected {
   readonly text?: string
@@ -146,15 +147,24 @@ describe("handed stream cases, over a socket and through the SDKs", () => {
     for (const provider of providersOf(each)) {
       it.effect(`${each.id} from ${provider}`, () =>
         Effect.gen(function* () {
+          const body = readFileSync(`${folder}${each.file}`)
           const step = raw({
             status: each.status,
             headers: headersOf(each),
-            body: readFileSync(`${folder}${each.file}`),
+            body,
             ...(each.deliverInChunks === undefined ? {} : { chunks: each.deliverInChunks })
           })
-          const server = yield* serving([step])
+          const cuts = [step, chunked(step, "whole"), chunked(step, "split every character")]
+          if (body.length < 2_000) cuts.push(chunked(step, "1 byte each"))
+          const server = yield* serving([step, ...cuts])
           check(yield* ask(server, provider), each.expect)
+
+          const model = yield* modelAt(server, provider)
+          const originals: Array<Watched> = []
+          for (const _ of cuts) originals.push(yield* watch(model))
           assert.isEmpty(server.violations)
+          yield* Effect.promise(() => server.close())
+          for (const original of originals) yield* agrees(model, original)
         })
       )
     }

@@ -2,7 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Result, Stream } from "effect"
 import { modelError } from "../../../src/domain/ModelError.ts"
 import { recordedModel, scriptedModel } from "../../../src/layers/model/Scripted.ts"
+import { replayedModel } from "../../../src/layers/model/Replayed.ts"
 import { collect, request } from "./harness.ts"
+import { agrees, keptOf, watch } from "./playback.ts"
 
 const limited = modelError({ provider: "scripted", model: "scripted", kind: "rate_limit", message: "slow" })
 
@@ -87,6 +89,81 @@ describe("a scripted model", () => {
         assert.strictEqual(Result.isFailure(result) ? result.failure.kind : undefined, kind)
         assert.deepStrictEqual(broken.shown, [...shown])
       }
+    })
+  )
+})
+
+describe("the wire of a scripted model", () => {
+  it.effect("is kept and played back, by the same model and by one without a script", () =>
+    Effect.gen(function* () {
+      const turn = {
+        text: "Hello, 世界! It is a longer text than one piece.",
+        reasoning: [{ text: "hm" }, { text: "a thought of several pieces", signature: "s" }, { text: "" }],
+        tool_calls: [{ name: "f", arguments: { a: 1 } }]
+      }
+      const script = [
+        turn,
+        limited,
+        { ...turn, break_after: 0 },
+        { ...turn, break_after: 2 },
+        { ...turn, break_after: 4, break_with: limited },
+        { ...turn, break_after: 99 }
+      ]
+      const model = scriptedModel(script)
+      const originals = yield* Effect.forEach([...script, "exhausted"], () => watch(model))
+      assert.deepStrictEqual(
+        originals.map(({ events, failure }) => [events.length, failure?.kind ?? null]),
+        [
+          [7, null],
+          [0, "rate_limit"],
+          [0, "truncated_stream"],
+          [2, "truncated_stream"],
+          [4, "rate_limit"],
+          [7, null],
+          [0, "provider"]
+        ]
+      )
+      for (const original of originals) {
+        const exchange = yield* agrees(model, original)
+        const again = yield* watch(model, { recorded: exchange })
+        assert.deepStrictEqual([again.events, again.failure], [original.events, original.failure])
+        assert.deepStrictEqual(keptOf(again), exchange)
+      }
+      const other = request([{ role: "user", content: "More." }])
+      const [first] = originals
+      const recorded = first === undefined ? assert.fail() : keptOf(first)
+      const sent = keptOf(yield* watch(model, { recorded, sent: other })).sent
+      assert.notStrictEqual(sent, recorded.sent)
+      assert.deepInclude(recorded, { status: 200, answered_at_ms: 0, fault: null })
+      assert.deepStrictEqual(recorded.pieces, [new TextEncoder().encode(recorded.body.text).length])
+      assert.lengthOf(yield* model.requests, 2 * originals.length + 1)
+    })
+  )
+
+  it.effect("keeps nothing of a turn that was given up", () =>
+    Effect.gen(function* () {
+      const model = scriptedModel([{ text: "abc", stall_after: 1 }])
+      const fiber = yield* Effect.forkChild(watch(model), { startImmediately: true })
+      yield* Fiber.interrupt(fiber)
+      const again = yield* watch(model)
+      assert.strictEqual(again.kept.length, 1)
+    })
+  )
+
+  it.effect("refuses what another adapter recorded", () =>
+    Effect.gen(function* () {
+      const recorded = keptOf(yield* watch(scriptedModel([{ text: "a" }])))
+      const model = yield* replayedModel({ provider: "host", model: "own", endpoint: "http://h.example" })
+      assert.deepInclude(model, { provider: "host", model: "own", endpoint: null })
+      for (const changed of [
+        { ...recorded, body: { encoding: "utf8", text: "data: {}" } as const },
+        { ...recorded, status: null },
+        { ...recorded, fault: { kind: "failed", code: "", message: "no facts" } as const }
+      ])
+        assert.deepInclude((yield* watch(model, { recorded: changed })).failure, {
+          kind: "protocol",
+          retryable: false
+        })
     })
   )
 })

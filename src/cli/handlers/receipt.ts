@@ -1,0 +1,90 @@
+/**
+ * `receipt check`: whether a patch and its evidence are what the receipt says, here and now.
+ */
+import { Effect, Option, Path } from "effect"
+import type { Finding } from "../../domain/Finding.ts"
+import type { Receipt } from "../../domain/Receipt.ts"
+import { refuse } from "../../domain/Refusal.ts"
+import { layerRead, layerReceipt } from "../../layers/Live.ts"
+import { checkReceipt, locateReceipt } from "../../programs/CheckReceipt.ts"
+import { reproducePatch } from "../../programs/ReproducePatch.ts"
+import { Settings } from "../../services/Settings.ts"
+import { CliExit } from "../exit.ts"
+import { endWith, showOut, writeOut } from "../io.ts"
+import type { ReceiptCheckInput } from "../receiptFlags.ts"
+
+const words: Readonly<Record<Finding["status"], string>> = { ok: "ok  ", failed: "FAIL", skipped: "skip" }
+const lineOf = ({ message, status, subject }: Finding): string => `${words[status]} ${subject}: ${message}\n`
+
+const warningLines = (receipt: Receipt | null): string =>
+  (receipt?.warnings ?? []).map((warning) => `warn ${warning.kind}: ${warning.message}\n`).join("")
+
+/** What only makes sense with a repository is not silently passed over without one. */
+const refuseIdle = (input: ReceiptCheckInput) =>
+  Option.isNone(input.directory) &&
+  (input.unsafeLocalExec || Option.isSome(input.deps) || input.setup.length > 0)
+    ? Effect.fail(refuse("without -C nothing is run: name the repository that the patch is for"))
+    : Effect.void
+
+const check = Effect.fnUntraced(function* (
+  input: ReceiptCheckInput,
+  tell: (finding: Finding) => Effect.Effect<void>
+) {
+  const path = yield* Path.Path
+  yield* refuseIdle(input)
+  const patchFile = Option.getOrNull(input.patch)
+  const source = yield* locateReceipt(input.receipt, patchFile)
+  const checked = yield* checkReceipt(source, tell)
+  const { patch, receipt } = checked
+  if (Option.isNone(input.directory) || receipt === null) return checked.receipt
+  if (patch === null) {
+    yield* tell({
+      status: "failed",
+      subject: "tree",
+      message: "without the receipt's own patch there is nothing to put on the base"
+    })
+    return receipt
+  }
+  yield* reproducePatch(
+    {
+      receipt,
+      patch,
+      directory: path.resolve(input.directory.value),
+      run_checks: input.run && input.unsafeLocalExec,
+      deps: Option.getOrNull(input.deps),
+      setup: input.setup
+    },
+    tell
+  )
+  return receipt
+})
+
+/** Ends with 0 when nothing failed, 1 when something did, 2 when the question cannot be answered as it was put. */
+export const checkReceiptOf = Effect.fn("cli.checkReceipt")(function* (input: ReceiptCheckInput) {
+  const path = yield* Path.Path
+  const findings: Array<Finding> = []
+  const json = input.output === "json"
+  const tell = (finding: Finding) =>
+    Effect.andThen(
+      Effect.sync(() => findings.push(finding)),
+      json ? Effect.void : showOut(lineOf(finding))
+    )
+  const refused = (error: { readonly message: string }) => endWith(2, error.message)
+  const receipt = yield* Effect.gen(function* () {
+    const settings = yield* Settings
+    const runRoot = path.resolve(Option.getOrElse(input.runRoot, () => settings.run_root))
+    return yield* check(input, tell).pipe(
+      Effect.provide(layerReceipt({ runRoot, unsafeLocalExec: input.unsafeLocalExec }))
+    )
+  }).pipe(
+    Effect.provide(layerRead),
+    Effect.catchTags({ Refusal: refused, StoreError: refused, SettingsError: refused })
+  )
+  const failures = findings.filter((finding) => finding.status === "failed").length
+  yield* writeOut(
+    json
+      ? `${JSON.stringify({ ok: failures === 0, run_id: receipt?.run_id ?? null, verdict: receipt?.verdict ?? null, findings, warnings: receipt?.warnings ?? [] }, null, 2)}\n`
+      : warningLines(receipt)
+  )
+  if (failures > 0) return yield* new CliExit({ code: 1 })
+})

@@ -1,0 +1,53 @@
+/**
+ * Which run somebody means.
+ */
+import { Effect } from "effect"
+import { StoreError } from "../../services/RunStore.ts"
+import { isRunId, last, namesIn, placeAt, type Place } from "./Bundles.ts"
+import { demandDirectory, type Disk } from "./Disk.ts"
+import { invalid } from "./Failure.ts"
+import { runIdIn } from "./Manifest.ts"
+
+const missing = (path: string, message: string): StoreError =>
+  new StoreError({ reason: "not_found", path, message })
+
+/** The run in a directory of any name, anywhere. */
+const atPath = Effect.fnUntraced(function* (disk: Disk, directory: string) {
+  yield* demandDirectory(disk, directory)
+  const run_id = yield* runIdIn(disk, directory)
+  return run_id === null ? null : yield* placeAt(disk, directory, run_id)
+})
+
+const named = Effect.fnUntraced(function* (disk: Disk, root: string, name: string) {
+  const exact = disk.path.join(root, name)
+  if (isRunId(name) && (yield* disk.typeOf(exact)) !== null) {
+    yield* demandDirectory(disk, root)
+    yield* demandDirectory(disk, exact)
+    return yield* placeAt(disk, exact, name)
+  }
+  const names = (yield* namesIn(disk, root)).filter((each) => each.startsWith(name)).toSorted()
+  const [first, second] = names
+  if (first === undefined) return null
+  if (second !== undefined)
+    return yield* invalid(root, `${name} is the beginning of ${names.length} runs, among them ${first} and ${second}`)
+  return yield* placeAt(disk, disk.path.join(root, first), first)
+})
+
+/** The place of the run that an id, a unique beginning of one, "last" or a path means. */
+export const findPlace = Effect.fnUntraced(function* (
+  disk: Disk,
+  root: string,
+  run: string
+): Effect.fn.Return<Place, StoreError> {
+  if (run === "last") return (yield* last(disk, root)) ?? (yield* missing(root, `there are no runs in ${root}`))
+  const directory = disk.path.resolve(run)
+  if (run.includes("/") || run.startsWith("."))
+    return (yield* atPath(disk, directory)) ?? (yield* missing(directory, `there is no run in ${directory}`))
+  const found = run === "" ? null : yield* named(disk, root, run)
+  if (found !== null) return found
+  const elsewhere = run !== "" && (yield* disk.typeOf(directory)) === "Directory"
+  return (
+    (elsewhere ? yield* atPath(disk, directory) : null) ??
+    (yield* missing(root, `no run ${run} in ${root}`))
+  )
+})

@@ -1,0 +1,105 @@
+/**
+ * What a dying writer left behind is put right, under the run's lock.
+ */
+import { Effect, type FileSystem } from "effect"
+import { artifactNames } from "../../domain/Result.ts"
+import type { StoreError } from "../../services/RunStore.ts"
+import type { Disk } from "./Disk.ts"
+import { failAt, invalid } from "./Failure.ts"
+
+/** What `--accept-loss` cut off the journal, kept as it was. */
+export const lostName = "events.lost.jsonl"
+
+const newline = 0x0a
+const isTemporary = /^\..+\.tmp$/
+
+/** Removes half-written files and directories: their names say that nobody refers to them. */
+export const removeTemporaries = Effect.fnUntraced(function* (disk: Disk, directory: string) {
+  const { fs, path } = disk
+  for (const place of [directory, path.join(directory, "blobs")]) {
+    if ((yield* disk.typeOf(place)) !== "Directory") continue
+    const names = yield* fs.readDirectory(place).pipe(failAt(place))
+    for (const name of names.filter((each) => isTemporary.test(each))) {
+      const file = path.join(place, name)
+      yield* fs.remove(file, { recursive: true, force: true }).pipe(failAt(file))
+    }
+  }
+})
+
+/** Hands over the bytes of a file from `offset` on, in pieces. */
+const readFrom = Effect.fnUntraced(function* (
+  disk: Disk,
+  file: string,
+  offset: number,
+  use: (bytes: Uint8Array) => Effect.Effect<void, StoreError>
+) {
+  yield* Effect.scoped(
+    Effect.gen(function* () {
+      const handle = yield* disk.open(file, "r")
+      const buffer = new Uint8Array(1024 * 1024)
+      for (let at = offset; ; ) {
+        const count = yield* handle.read(buffer, { position: BigInt(at) }).pipe(failAt(file))
+        if (count === 0) return
+        yield* use(buffer.subarray(0, count))
+        at += count
+      }
+    })
+  )
+})
+
+/** Whole lines behind an offset of a file. */
+export const linesBehind = Effect.fnUntraced(function* (disk: Disk, file: string, offset: number) {
+  if ((yield* disk.typeOf(file)) !== "File") return 0
+  let lines = 0
+  yield* readFrom(disk, file, offset, (bytes) =>
+    Effect.sync(() => {
+      for (let at = bytes.indexOf(newline); at !== -1; at = bytes.indexOf(newline, at + 1)) lines++
+    })
+  )
+  return lines
+})
+
+/** Keeps what is behind an offset of the journal in a file beside it, durable before anything is cut off. */
+export const keepLost = Effect.fnUntraced(function* (disk: Disk, directory: string, offset: number) {
+  const file = disk.path.join(directory, artifactNames.events)
+  const lost = disk.path.join(directory, lostName)
+  if ((yield* disk.typeOf(file)) !== "File") return
+  const type = yield* disk.typeOf(lost)
+  if (type !== null && type !== "File") return yield* invalid(lost, `refused: ${lost} is no plain file`)
+  yield* Effect.scoped(
+    Effect.gen(function* () {
+      const out = yield* disk.open(lost, "a")
+      yield* readFrom(disk, file, offset, (bytes) => out.writeAll(bytes).pipe(failAt(lost)))
+      yield* out.sync.pipe(failAt(lost))
+    })
+  )
+  yield* disk.syncDirectory(directory)
+})
+
+/** Ends the journal at an offset, durably, and makes what is before it durable as well. */
+export const cutAt = Effect.fnUntraced(function* (disk: Disk, directory: string, offset: number) {
+  const file = disk.path.join(directory, artifactNames.events)
+  yield* Effect.scoped(
+    Effect.gen(function* () {
+      const handle: FileSystem.File = yield* disk.open(file, "a")
+      const size = Number((yield* handle.stat.pipe(failAt(file))).size)
+      if (size > offset) yield* handle.truncate(offset).pipe(failAt(file))
+      yield* handle.sync.pipe(failAt(file))
+    })
+  )
+})
+
+/**
+ * Removes what an end of the run left, the result first: a bundle without one is unfinished, so nothing of it can be
+ * taken for the outcome of what comes now.
+ */
+export const removeEvidence = Effect.fnUntraced(function* (disk: Disk, directory: string) {
+  const { patch, receipt, result, test_log, verification } = artifactNames
+  for (const names of [[result], [receipt, patch, verification, test_log]]) {
+    const files = names.map((name) => disk.path.join(directory, name))
+    const types = yield* Effect.forEach(files, disk.typeOf)
+    if (types.every((type) => type === null)) continue
+    for (const file of files) yield* disk.fs.remove(file, { force: true }).pipe(failAt(file))
+    yield* disk.syncDirectory(directory)
+  }
+})

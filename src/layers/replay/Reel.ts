@@ -1,0 +1,167 @@
+/**
+ * The recording and how far it has been played. Fibers that tell their parts of a run's story side by side wait for their
+ * turns here, so that a run is played in the order in which it happened.
+ */
+import { Effect } from "effect"
+import { isKnown, type RunEvent, type RunEventType, type UnknownEvent } from "../../domain/Event.ts"
+import { sameEvent, type Difference, type RecordedEntry, type Segment } from "../../domain/Recording.ts"
+import { initial, reduce, type RunState } from "../../domain/Run.ts"
+import { StoreError } from "../../services/RunStore.ts"
+
+/** Parts of a run that go on side by side. Events of one part have an order that only the part decides. */
+type Lane = "main" | "opening" | "preflight"
+
+const laneOf = ({ event_type, data }: RunEvent): Lane => {
+  switch (event_type) {
+    case "workspace.prepared":
+    case "workspace.restored":
+      return "opening"
+    case "verification.started":
+    case "verification.completed":
+      return data.purpose === "preflight" ? "preflight" : "main"
+    default:
+      return "main"
+  }
+}
+
+/** An event of the recording by its type, with its payload. */
+export type EventOf<Type extends RunEventType> = Extract<RunEvent, { readonly event_type: Type }>
+
+const over = new StoreError({
+  reason: "busy",
+  path: "replay",
+  message: "the recorded process ended here"
+})
+
+export interface Reel {
+  readonly state: () => RunState
+  readonly time_ms: () => number
+  /** Moves the time on, never back. */
+  readonly setTime: (ms: number) => void
+  readonly difference: () => Difference | null
+  readonly differ: (played: RunEvent | null) => void
+  /** Begins a process. What stands between it and the one before is folded. */
+  readonly begin: (segment: Segment) => void
+  /** The recorded process is over: nothing is taken any more but its own last word. */
+  readonly close: () => void
+  /** Changes with every event that is played. */
+  readonly position: () => number
+  /** Whether the recorded process has nothing more to say than that it was interrupted. */
+  readonly spent: () => boolean
+  /** The next recorded event of all, when it was said; null behind the process's last. */
+  readonly upcoming: () => RecordedEntry | null
+  /** The next recorded event of the run's main part; null when its process says no more. */
+  readonly next: () => RunEvent | null
+  /** The first recorded event that is still to come in this process and fits. */
+  readonly find: <A extends RunEvent>(fits: (event: RunEvent) => event is A) => A | null
+  /** Plays an event when its turn comes. One that is not the recorded one ends the play. */
+  readonly offer: (event: RunEvent) => Effect.Effect<RecordedEntry, StoreError>
+}
+
+export const makeReel = (
+  entries: ReadonlyArray<RecordedEntry>,
+  played: (entry: RecordedEntry, state: RunState) => Effect.Effect<void>
+): Reel => {
+  let index = 0
+  let segment: Segment = { from: 0, to: 0, kind: "created" }
+  let state = initial
+  let time = 0
+  let closed = false
+  let difference: Difference | null = null
+  let waiting: Array<() => void> = []
+
+  const wake = () => {
+    const all = waiting
+    waiting = []
+    for (const go of all) go()
+  }
+  const turn = Effect.callback<void>((resume) => {
+    const go = () => resume(Effect.void)
+    waiting.push(go)
+    return Effect.sync(() => {
+      waiting = waiting.filter((each) => each !== go)
+    })
+  })
+  const setTime = (ms: number) => {
+    time = Math.max(time, ms)
+  }
+  const fold = (entry: RecordedEntry) => {
+    index += 1
+    setTime(Date.parse(entry.created_at))
+    if (isKnown(entry.event)) state = reduce(state, entry.event)
+  }
+  /** Events that this version does not know, or that no program says. */
+  const skip = () => {
+    for (let at = entries[index]; at !== undefined && index < segment.to && !isKnown(at.event); at = entries[index])
+      fold(at)
+  }
+  const upcoming = () => (index < segment.to ? (entries[index] ?? null) : null)
+  const differ = (event: RunEvent | null) => {
+    const at = entries[index]
+    difference ??= {
+      sequence: at?.sequence ?? (entries.at(-1)?.sequence ?? -1) + 1,
+      recorded: at?.event ?? null,
+      played: event
+    }
+    wake()
+  }
+  const first = <A extends RunEvent>(fits: (event: RunEvent) => event is A): A | null => {
+    for (let i = index; i < segment.to; i++) {
+      const event = entries[i]?.event
+      if (event !== undefined && isKnown(event) && fits(event)) return event
+    }
+    return null
+  }
+
+  const offer: Reel["offer"] = (event) =>
+    Effect.gen(function* () {
+      while (true) {
+        if (difference !== null) return yield* Effect.never
+        const at = upcoming()
+        if (at === null || (closed && event.event_type !== "run.interrupted")) {
+          if (closed) return yield* over
+          yield* turn
+          continue
+        }
+        if (isKnown(at.event) && sameEvent(at.event, event)) {
+          fold(at)
+          skip()
+          yield* played(at, state)
+          wake()
+          return at
+        }
+        if (closed) return yield* over
+        if (isKnown(at.event) && laneOf(at.event) === laneOf(event)) differ(event)
+        else yield* turn
+      }
+    })
+
+  return {
+    state: () => state,
+    time_ms: () => time,
+    setTime,
+    difference: () => difference,
+    differ,
+    begin: (next) => {
+      for (let at = entries[index]; at !== undefined && index < next.from; at = entries[index]) fold(at)
+      segment = next
+      closed = false
+      skip()
+      const first = entries[index]
+      if (first !== undefined) setTime(Date.parse(first.created_at))
+    },
+    close: () => {
+      closed = true
+      wake()
+    },
+    position: () => index,
+    spent: () => {
+      const at = upcoming()
+      return at === null || at.event.event_type === "run.interrupted"
+    },
+    upcoming,
+    next: () => first((event): event is RunEvent => laneOf(event) === "main"),
+    find: first,
+    offer
+  }
+}

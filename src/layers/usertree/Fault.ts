@@ -1,0 +1,52 @@
+/**
+ * Failures of the user's tree, and the hook by which tests stop an apply at any step of it.
+ */
+import { Context, Effect, type PlatformError } from "effect"
+import type { GitError } from "../../services/Git.ts"
+import type { StoreError } from "../../services/RunStore.ts"
+import { UserTreeError } from "../../services/UserTree.ts"
+import type { WorkspaceError } from "../../services/Workspace.ts"
+import { errnoOf } from "../workspace/Failure.ts"
+
+/** Called with the name of every step before it is taken. */
+export const ApplySteps = Context.Reference<(step: string) => Effect.Effect<void>>(
+  "looplane/layers/usertree/ApplySteps",
+  { defaultValue: () => () => Effect.void }
+)
+
+export const reached = Effect.fnUntraced(function* (step: string) {
+  yield* (yield* ApplySteps)(step)
+})
+
+const errorOf =
+  (reason: UserTreeError["reason"]) =>
+  (message: string, cause?: unknown): UserTreeError =>
+    new UserTreeError({ reason, message, ...(cause === undefined ? {} : { cause }) })
+
+export const refused = errorOf("refused")
+export const failed = errorOf("failed")
+
+const words: Readonly<Record<string, string>> = {
+  EACCES: "permission denied",
+  EPERM: "not permitted",
+  EROFS: "the disk is read-only",
+  ENOSPC: "the disk is full",
+  EDQUOT: "the disk quota is used up",
+  ENOTEMPTY: "a directory with other files in it is in the way",
+  EISDIR: "a directory is in the way"
+}
+
+const wordOf = (error: PlatformError.PlatformError): string => words[errnoOf(error) ?? ""] ?? error.message
+
+export type Cause = GitError | PlatformError.PlatformError | StoreError | UserTreeError | WorkspaceError
+
+/** What went wrong in words of ours; a failure that is ours already stays what it is. */
+export const explained =
+  (reason: UserTreeError["reason"], what: string) =>
+  (cause: Cause): UserTreeError =>
+    cause._tag === "UserTreeError"
+      ? cause
+      : errorOf(reason)(
+          `${what}: ${cause._tag === "PlatformError" ? wordOf(cause) : cause.message}`,
+          cause
+        )

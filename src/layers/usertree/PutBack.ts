@@ -1,0 +1,147 @@
+/**
+ * The way back: of an apply that failed, of one that was cut off, and of one that the user undoes. Every step may be
+ * taken again, so that being cut off here is no harm either.
+ */
+import { Effect } from "effect"
+import { type ApplyRecord, remedyOf } from "../../domain/ApplyRecord.ts"
+import { parentsOf } from "../../domain/WorkspacePath.ts"
+import type { Recovery } from "../../services/UserTree.ts"
+import { explained, reached } from "./Fault.ts"
+import { afterFile, beforeFile, directoryOf, type Place, readRecords, removeRecord, writeRecord } from "./Place.ts"
+import {
+  findAll,
+  makeDirectory,
+  put,
+  removeEmpty,
+  standingAt,
+  sweep,
+  syncDirectories
+} from "./Standing.ts"
+
+/** Takes one path from `after` to `before`, unless it is there. */
+const putPathBack = Effect.fnUntraced(function* (place: Place, record: ApplyRecord, at: number) {
+  const file = record.files[at]
+  if (file === undefined) return
+  const { disk, root } = place
+  const target = disk.path.join(root, file.path)
+  if (file.before.kind === "absent") {
+    const standing = yield* standingAt(place, file.path)
+    if (standing !== null && standing.kind !== "absent") yield* disk.fs.remove(target)
+    return
+  }
+  const source = beforeFile(place, record.id, at)
+  // Gone from the record: it is back where it belongs.
+  if ((yield* disk.typeOf(source)) === null) return
+  const modes = new Map(record.emptied.map(({ mode, path }) => [path, mode]))
+  for (const parent of parentsOf(file.path))
+    yield* makeDirectory(place, disk.path.join(root, parent), modes.get(parent))
+  yield* put(place, source, file.path, record.id, at)
+})
+
+/** Puts back what is at `after`, and keeps the record only where something foreign stays. */
+const putAllBack = Effect.fnUntraced(function* (
+  place: Place,
+  record: ApplyRecord,
+  foreign: ReadonlyArray<string>
+) {
+  const found = yield* findAll(place, record)
+  const all = record.files.map((file, at) => ({ file, at }))
+  const mine = all.filter(({ file }) => found(file.path) === "after")
+  const step = Effect.fnUntraced(function* ({ at, file }: (typeof all)[number]) {
+    yield* reached(`put back ${at}`)
+    yield* putPathBack(place, record, at).pipe(
+      Effect.mapError(
+        explained(
+          "failed",
+          `${file.path} cannot be put back (what it was is kept in ${directoryOf(place, record.id)}; the next looplane apply here tries again)`
+        )
+      )
+    )
+  })
+  // What the apply added goes first: a directory of it may stand where a file was.
+  yield* Effect.forEach(
+    mine.filter(({ file }) => file.before.kind === "absent").toReversed(),
+    step
+  )
+  for (const directory of record.made.toReversed())
+    yield* removeEmpty(place, place.disk.path.join(place.root, directory))
+  yield* Effect.forEach(
+    mine.filter(({ file }) => file.before.kind !== "absent"),
+    step
+  )
+  yield* sweep(place, record)
+  yield* reached("put back all")
+  yield* syncDirectories(place, record)
+  if (foreign.length > 0) yield* writeRecord(place, { ...record, phase: "left" })
+  else yield* removeRecord(place, record.id)
+})
+
+/** The way back of an apply that failed here and now. */
+export const goBack = Effect.fnUntraced(function* (place: Place, record: ApplyRecord) {
+  const found = yield* findAll(place, record)
+  // What was never written is the user's own work in progress, and no copy of it is needed.
+  const written = yield* Effect.filter(
+    record.files.map((file, at) => ({ file, at })),
+    ({ at, file }) =>
+      file.after.kind === "absent"
+        ? Effect.succeed(false)
+        : Effect.map(place.disk.typeOf(afterFile(place, record.id, at)), (type) => type === null)
+  )
+  const foreign = written.map(({ file }) => file.path).filter((path) => found(path) === "foreign")
+  yield* putAllBack(place, record, foreign)
+})
+
+/** Puts an apply that is not whole right: everything as it was, or everything as it should have become. */
+export const putRight = Effect.fnUntraced(
+  function* (place: Place, record: ApplyRecord) {
+    const remedy = remedyOf(record, yield* findAll(place, record))
+    switch (remedy._tag) {
+      case "Finish": {
+        yield* syncDirectories(place, record)
+        yield* writeRecord(place, { ...record, phase: "done" })
+        const recovery: Recovery = { run_id: record.run_id, outcome: "finished", foreign: [], saved: null }
+        return recovery
+      }
+      case "GoBack": {
+        const { foreign } = remedy
+        yield* putAllBack(place, record, foreign)
+        const recovery: Recovery = {
+          run_id: record.run_id,
+          outcome: "put_back",
+          foreign,
+          saved: foreign.length > 0 ? directoryOf(place, record.id) : null
+        }
+        return recovery
+      }
+    }
+  },
+  (effect, place) =>
+    Effect.mapError(effect, explained("failed", `an apply that was cut off in ${place.root} cannot be put right`))
+)
+
+/** Puts right whatever was cut off here. */
+export const recover = Effect.fnUntraced(function* (place: Place) {
+  const open = (yield* readRecords(place)).filter(
+    ({ phase }) => phase === "prepared" || phase === "undoing"
+  )
+  return yield* Effect.uninterruptible(
+    // The newest first: an older one began from before it.
+    Effect.forEach(open.toReversed(), (record) => putRight(place, record))
+  )
+})
+
+/** Puts a whole apply back. Returns the paths that are no longer what it left; then nothing was written. */
+export const undo = Effect.fnUntraced(function* (place: Place, record: ApplyRecord) {
+  const found = yield* findAll(place, record)
+  const changed = record.files.map((file) => file.path).filter((path) => found(path) !== "after")
+  if (changed.length > 0) return changed
+  const undoing: ApplyRecord = { ...record, phase: "undoing" }
+  yield* Effect.uninterruptible(
+    Effect.gen(function* () {
+      yield* reached("undo")
+      yield* writeRecord(place, undoing)
+      yield* putAllBack(place, undoing, [])
+    })
+  )
+  return []
+})

@@ -1,0 +1,195 @@
+/**
+ * Writing the steps of a plan, all or nothing: first a durable record of what every path was and shall be, then one
+ * rename a path, then the word that it is done.
+ */
+import { DateTime, Effect } from "effect"
+import type { SecureRandom } from "effect/crypto"
+import type { ApplyStep } from "../../domain/Apply.ts"
+import type { ApplyRecord, Standing } from "../../domain/ApplyRecord.ts"
+import { sameStanding } from "../../domain/ApplyRecord.ts"
+import type { FileNode } from "../../domain/patch/FileSet.ts"
+import { parentsOf } from "../../domain/WorkspacePath.ts"
+import type { ApplyAbout } from "../../services/UserTree.ts"
+import { sha256 } from "../journal/Hash.ts"
+import { infoAt } from "../workspace/Contained.ts"
+import { type Cause, explained, failed, reached } from "./Fault.ts"
+import {
+  afterFile,
+  beforeFile,
+  directoryOf,
+  makeRecordDirectory,
+  type Place,
+  prune,
+  removeRecord,
+  writeRecord
+} from "./Place.ts"
+import { goBack } from "./PutBack.ts"
+import {
+  changedMeanwhile,
+  makeDirectory,
+  put,
+  removeEmpty,
+  standingAt,
+  syncDirectories
+} from "./Standing.ts"
+
+/** The mode of a replaced file stays what it is, but for the executable bits. */
+const modeFor = (mode: number, executable: boolean): number => {
+  if (((mode & 0o100) !== 0) === executable) return mode
+  return executable ? mode | ((mode & 0o444) >> 2) : mode & ~0o111
+}
+
+/** Writes a node into the record, durable with its directory. `mode` null: as a new file gets it. */
+const keep = Effect.fnUntraced(function* (
+  { disk: { fs } }: Place,
+  file: string,
+  node: FileNode,
+  mode: number | null
+) {
+  if (node._tag === "Symlink") return yield* fs.symlink(node.target, file)
+  if (node._tag !== "File") return yield* failed(`${file} cannot be kept`)
+  yield* Effect.scoped(
+    Effect.gen(function* () {
+      const handle = yield* fs.open(file, { flag: "wx", mode: node.executable ? 0o777 : 0o666 })
+      yield* handle.writeAll(node.bytes)
+      if (mode !== null) yield* fs.chmod(file, mode)
+      yield* handle.sync
+    })
+  )
+})
+
+const standingOf = (node: FileNode | undefined, mode: number): Standing =>
+  node?._tag === "File"
+    ? { kind: "file", digest: sha256(node.bytes), executable: node.executable, mode }
+    : node?._tag === "Symlink"
+      ? { kind: "symlink", target: node.target }
+      : { kind: "absent" }
+
+/** What stands there must still be what the plan was made from. */
+const unchanged = Effect.fnUntraced(function* (place: Place, path: string, before: Standing) {
+  const standing = yield* standingAt(place, path)
+  if (standing === null || !sameStanding(standing, before)) return yield* changedMeanwhile(path)
+  return standing
+})
+
+const capture = Effect.fnUntraced(function* (place: Place, id: string, step: ApplyStep, at: number) {
+  yield* reached(`keep ${at}`)
+  const { from, to } = step
+  const before = yield* unchanged(place, step.path, standingOf(from, 0))
+  const mode = before.kind === "file" ? before.mode : null
+  if (from !== undefined) yield* keep(place, beforeFile(place, id, at), from, mode)
+  if (to?._tag === "File")
+    yield* keep(place, afterFile(place, id, at), to, mode === null ? null : modeFor(mode, to.executable))
+  else if (to !== undefined) yield* keep(place, afterFile(place, id, at), to, null)
+  const after = standingOf(to, mode === null ? 0o644 : mode)
+  return { path: step.path, change: step.change, merged: step.merged, before, after }
+})
+
+/** Directories that will be made, and those that may be left empty. */
+const directories = Effect.fnUntraced(function* (place: Place, steps: ReadonlyArray<ApplyStep>) {
+  const { disk, root } = place
+  const made = new Set<string>()
+  const emptied = new Map<string, number>()
+  for (const { path, to } of steps) {
+    for (const parent of parentsOf(path)) {
+      const info = yield* infoAt(disk.path.join(root, parent))
+      if (to !== undefined && info?.type !== "Directory") made.add(parent)
+      if (to === undefined && info?.type === "Directory") emptied.set(parent, info.mode & 0o7777)
+    }
+  }
+  const byDepth = (a: string, b: string) => a.split("/").length - b.split("/").length
+  return {
+    made: [...made].toSorted(byDepth),
+    emptied: [...emptied].map(([path, mode]) => ({ path, mode })).toSorted((a, b) => byDepth(a.path, b.path))
+  }
+})
+
+const prepare = Effect.fnUntraced(function* (
+  place: Place,
+  id: string,
+  steps: ReadonlyArray<ApplyStep>,
+  about: ApplyAbout
+) {
+  yield* reached("record")
+  yield* makeRecordDirectory(place, id)
+  const around = yield* directories(place, steps)
+  const files = yield* Effect.forEach(steps, (step, at) => capture(place, id, step, at))
+  const record: ApplyRecord = {
+    version: 1,
+    id,
+    ...about,
+    created_at: DateTime.formatIso(yield* DateTime.now),
+    phase: "prepared",
+    commit: null,
+    files,
+    ...around
+  }
+  yield* reached("prepared")
+  yield* writeRecord(place, record)
+  return record
+})
+
+const perform = Effect.fnUntraced(function* (place: Place, record: ApplyRecord) {
+  const { disk, root } = place
+  const all = record.files.map((file, at) => ({ file, at }))
+  const each = (
+    { at, file }: (typeof all)[number],
+    move: Effect.Effect<void, Cause>
+  ) =>
+    Effect.gen(function* () {
+      yield* reached(`write ${at}`)
+      yield* unchanged(place, file.path, file.before)
+      yield* move
+    }).pipe(Effect.mapError(explained("failed", `${file.path} cannot be written, and nothing is applied`)))
+  for (const one of all)
+    if (one.file.after.kind === "absent")
+      yield* each(one, disk.fs.remove(disk.path.join(root, one.file.path)))
+  const emptied = record.emptied.map(({ path }) => path).toReversed()
+  for (const one of all) {
+    if (one.file.after.kind === "absent") continue
+    const { path } = one.file
+    // What the patch cleared away made room for it.
+    for (const directory of emptied)
+      if (directory === path || directory.startsWith(`${path}/`))
+        yield* removeEmpty(place, disk.path.join(root, directory))
+    const make = Effect.forEach(
+      parentsOf(path).filter((parent) => record.made.includes(parent)),
+      (parent) => makeDirectory(place, disk.path.join(root, parent)),
+      { discard: true }
+    )
+    const source = afterFile(place, record.id, one.at)
+    yield* each(one, Effect.andThen(make, put(place, source, path, record.id, one.at)))
+  }
+  for (const directory of emptied) yield* removeEmpty(place, disk.path.join(root, directory))
+  yield* reached("written")
+  yield* syncDirectories(place, record)
+  yield* reached("done")
+  const done: ApplyRecord = { ...record, phase: "done" }
+  yield* writeRecord(place, done)
+  yield* reached("told")
+  return done
+})
+
+export const writeSteps = Effect.fnUntraced(function* (
+  place: Place,
+  random: SecureRandom.SecureRandom["Service"],
+  steps: ReadonlyArray<ApplyStep>,
+  about: ApplyAbout
+) {
+  const id = yield* random.uuidV7()
+  return yield* Effect.uninterruptible(
+    Effect.gen(function* () {
+      const record = yield* prepare(place, id, steps, about).pipe(
+        Effect.mapError(
+          explained("failed", `what your files are cannot be kept in ${directoryOf(place, id)}, so nothing is applied`)
+        ),
+        Effect.onError(() => Effect.ignore(removeRecord(place, id)))
+      )
+      const done = yield* perform(place, record).pipe(
+        Effect.catch((error) => Effect.andThen(goBack(place, record), Effect.fail(error)))
+      )
+      yield* prune(place).pipe(Effect.ignore)
+      return done
+    })
+  )
+})

@@ -1,0 +1,170 @@
+/**
+ * What an earlier process knew of the workspace, again: out of `git/`, proved by hashing, and of what the source still
+ * has.
+ */
+import { Effect, FileSystem, Path } from "effect"
+import type { EventData } from "../../domain/Event.ts"
+import type { TreeId } from "../../domain/Ids.ts"
+import type { Task } from "../../domain/Task.ts"
+import {
+  copyObjects,
+  type GitLocation,
+  isPlainGitDirectory,
+  locateGit,
+  resetControl
+} from "../git/GitDirectory.ts"
+import { writeExcludes } from "./Clone.ts"
+import { type DependencyLayer, differingInSource, isDirectory, namedRoot, otherLock } from "./Dependencies.ts"
+import { failed } from "./Failure.ts"
+import type { Opened } from "./Opened.ts"
+import type { Places } from "./Places.ts"
+import { platform, takesAnyLocks } from "./Prepare.ts"
+import { readRecord, type WorkspaceRecord } from "./Record.ts"
+import { nowhere } from "./Relocate.ts"
+import { recallSubmodules } from "./Submodules.ts"
+import type { Identity } from "./ThrowAway.ts"
+import { isTree, treeMapOf } from "./TreeMap.ts"
+import { entriesOf, isComplete } from "./Trees.ts"
+
+/** The source's git directory, while there is one. */
+export const sourceOf = (task: Task) =>
+  locateGit(task.repository).pipe(
+    Effect.catchTag("GitError", (): Effect.Effect<GitLocation | null> => Effect.succeed(null))
+  )
+
+/** Says what is gone for ever when a tree cannot be had. */
+const lost = Effect.fnUntraced(function* (task: Task, git_dir: string, tree: TreeId) {
+  const { commit } = task.base
+  if (yield* isComplete(git_dir, `${commit}^{tree}`))
+    return yield* failed(`the tree ${tree} is gone: objects of it are missing in ${git_dir}`)
+  const source = yield* isDirectory(task.repository)
+  return yield* failed(
+    `the base commit ${commit} is gone: ${task.repository} ${source ? "no longer has it" : "is not there any more"}, and ${git_dir} does not hold it`
+  )
+})
+
+/** Fails unless `git/` holds a tree to its last object. What the source still has is brought again first. */
+export const demandTree = Effect.fnUntraced(function* (task: Task, { store }: Places, tree: TreeId) {
+  const path = yield* Path.Path
+  if (yield* isComplete(store.git_dir, tree)) return
+  const location = yield* sourceOf(task)
+  if (location !== null) {
+    yield* copyObjects(location.common_dir, path.join(store.git_dir, "objects"))
+    if (yield* isComplete(store.git_dir, tree)) return
+  }
+  return yield* lost(task, store.git_dir, tree)
+})
+
+/** The entries of the base, proved to be what its id says; undefined when they are not all there. */
+const baseEntries = (git_dir: string, base: TreeId) =>
+  entriesOf(git_dir, base).pipe(
+    Effect.map((entries) => (isTree(treeMapOf(entries, base.length), base) ? entries : undefined)),
+    Effect.catchTag("GitError", () => Effect.succeed(undefined))
+  )
+
+const maxShown = 3
+
+/** Paths in one line, as many as help. */
+const some = (names: ReadonlyArray<string>): string =>
+  names.length > maxShown
+    ? `${names.slice(0, maxShown).join(", ")} and ${names.length - maxShown} more`
+    : names.join(", ")
+
+/** The layer as it can be brought now. What set-up installed is sealed; what came from the user's own may have moved on. */
+const recallLayer = Effect.fnUntraced(function* (
+  recorded: WorkspaceRecord["layer"],
+  task: Task,
+  places: Places
+) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const source = task.repository
+  if (recorded.from === "setup") {
+    const layer: DependencyLayer = {
+      ...recorded,
+      origin: places.aside,
+      included_from: places.aside,
+      installed_at: nowhere,
+      pointers: "rewrite"
+    }
+    return layer
+  }
+  const named = task.dependencies.mode === "path" ? task.dependencies.path : "."
+  const origin = recorded.from === "named" ? namedRoot(path, path.resolve(source, named)) : source
+  const layer: DependencyLayer = {
+    ...recorded,
+    origin,
+    included_from: source,
+    installed_at: origin,
+    pointers: "report"
+  }
+  const differing = takesAnyLocks(task) ? null : yield* differingInSource(source, layer.locks)
+  const there = yield* Effect.filter(
+    layer.copied,
+    (name) =>
+      fs
+        .exists(path.join(layer.included.includes(name) ? source : origin, name))
+        .pipe(Effect.orElseSucceed(() => false)),
+    { concurrency: 8 }
+  )
+  if (there.length < layer.copied.length) {
+    const gone = layer.copied.filter((name) => !there.includes(name))
+    const roots = [...new Set([origin, source])]
+    const missing = (yield* Effect.filter(roots, (root) => Effect.map(isDirectory(root), (is) => !is)))[0]
+    const reason =
+      missing === undefined
+        ? `${some(gone)} cannot be brought along again: gone from ${origin}`
+        : `${some(gone)} cannot be brought along again: ${missing} is gone`
+    return { ...layer, copied: there, included: layer.included.filter((name) => there.includes(name)), reason }
+  }
+  return differing === null || layer.copied.length === layer.included.length
+    ? layer
+    : { ...layer, copied: layer.included, reason: otherLock(differing) }
+})
+
+export interface Recalled {
+  readonly opened: Opened
+  readonly record: WorkspaceRecord
+}
+
+/** Null when `git/` does not say how the workspace was made: then only the source can. */
+export const recall = Effect.fnUntraced(function* (
+  task: Task,
+  places: Places,
+  prepared: EventData<"workspace.prepared">
+) {
+  const { directory, store } = places
+  const { git_dir } = store
+  if (!(yield* isPlainGitDirectory(git_dir))) return null
+  const record = yield* readRecord(places.record)
+  if (record === null) return null
+  const { branch, shallow } = record
+  const { commit } = task.base
+  const identity: Identity = { git_dir, commit, branch, shallow }
+  yield* resetControl({ at: git_dir, commit, branch: null, bare: true, shallow })
+  yield* writeExcludes(store, record.excludes)
+  const base = prepared.tree
+  const [known, layer] = yield* Effect.all(
+    [baseEntries(git_dir, base), recallLayer(record.layer, task, places)],
+    { concurrency: 2 }
+  )
+  if (known === undefined) yield* demandTree(task, places, base)
+  const entries = known ?? (yield* baseEntries(git_dir, base))
+  if (entries === undefined) return yield* lost(task, git_dir, base)
+  const location = record.submodules.length === 0 ? null : yield* sourceOf(task)
+  const opened: Opened = {
+    directory,
+    store,
+    identity,
+    base,
+    entries,
+    layer,
+    any_locks: takesAnyLocks(task),
+    submodules: yield* recallSubmodules(record.submodules, location, places.modules),
+    ignored_before: new Set(record.ignored_before),
+    notes: record.notes,
+    services: yield* platform
+  }
+  const recalled: Recalled = { opened, record }
+  return recalled
+})
