@@ -14,3 +14,7 @@ export {
 } from "./layers/model/Scripted.ts"
 export { makeMemoryWorkspace, type MemoryFile, type MemoryWorkspace } from "./layers/workspace/Memory.ts"
 export { layerMemory as layerSearch } from "./layers/search/Memory.ts"
+export { layerReplayOf as layerReplay } from "./layers/Live.ts"
+export type { ReplayOptions } from "./layers/replay/Replay.ts"
+export { loadRecording, recordingOf } from "./programs/Record.ts"
+export { replay } from "./programs/Replay.ts"

@@ -4,7 +4,6 @@
 
 /** Commands by their first word, and the feature that brings them. */
 const commands: ReadonlyMap<string, string> = new Map([
-  ["replay", "replaying a run"],
   ["apply", "applying a patch from its bundle (until then: git apply PATCH)"],
   ["config", "editing the configuration (until then: edit config.json, see docs/configuration.md)"],
   ["auth", "stored credentials (until then: set the provider's environment variable)"],

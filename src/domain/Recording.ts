@@ -4,10 +4,12 @@
  */
 import { Schema } from "effect"
 import type { RunEvent, UnknownEvent } from "./Event.ts"
-import { isKnownType, RunEvent as RunEventSchema } from "./Event.ts"
+import { isKnown, isKnownType, RunEvent as RunEventSchema } from "./Event.ts"
 import type { RunId } from "./Ids.ts"
 import { RunId as RunIdSchema } from "./Ids.ts"
+import { isRecord } from "./Json.ts"
 import { RunRequest } from "./Request.ts"
+import type { Dependencies } from "./Task.ts"
 
 export interface RecordedEntry {
   readonly sequence: number
@@ -31,7 +33,9 @@ export const RecordingFile = Schema.Struct({
   entries: Schema.Array(
     Schema.Struct({
       sequence: Schema.Int,
-      created_at: Schema.String,
+      created_at: Schema.String.check(
+        Schema.makeFilter((time: string) => !Number.isNaN(Date.parse(time)) || "a time in ISO 8601")
+      ),
       event: Schema.Union([
         RunEventSchema,
         Schema.Struct({
@@ -44,7 +48,47 @@ export const RecordingFile = Schema.Struct({
         })
       ])
     })
+  ).check(
+    Schema.makeFilter(
+      (entries: ReadonlyArray<{ readonly sequence: number }>) =>
+        (entries.length > 0 && entries.every((entry, index) => entry.sequence === index)) ||
+        "at least one event, in the order of their sequence, from 0 without gaps"
+    )
   )
+})
+
+/** What stands in a portable recording for the repository, and for a directory of dependencies that was named. */
+export const portablePaths = { repository: "/repository", dependencies: "/dependencies" } as const
+
+const portableDependencies = (given: Dependencies): Dependencies =>
+  given.mode === "path" ? { mode: "path", path: portablePaths.dependencies } : given
+
+const portableEntry = (entry: RecordedEntry): RecordedEntry => {
+  const { event } = entry
+  if (!isKnown(event) || event.event_type !== "workspace.prepared") return entry
+  const dependencies = {
+    ...event.data.dependencies,
+    requested: portableDependencies(event.data.dependencies.requested)
+  }
+  return { ...entry, event: { ...event, data: { ...event.data, dependencies } } }
+}
+
+/**
+ * The recording without the two places of its machine that a run always knows, and that no word of its prompt depends
+ * on. What was said, asked and answered stays byte for byte: a digest of a request or the cut of an answer would not
+ * fit any other text.
+ */
+export const portable = ({ entries, request, run_id }: Recording): Recording => ({
+  run_id,
+  request: {
+    ...request,
+    task: {
+      ...request.task,
+      repository: portablePaths.repository,
+      dependencies: portableDependencies(request.task.dependencies)
+    }
+  },
+  entries: entries.map(portableEntry)
 })
 
 /** What one process of a run recorded. */
@@ -101,4 +145,26 @@ const same = (a: unknown, b: unknown): boolean => {
     left.length === right.size &&
     left.every(([key, value]) => right.has(key) && (envelope.has(key) || same(value, right.get(key))))
   )
+}
+
+/** One place where two events differ, as `data.turn.tool_calls[0].name`; undefined where one of them has nothing. */
+export interface DifferingPlace {
+  readonly path: string
+  readonly recorded: unknown
+  readonly played: unknown
+}
+
+/** Everywhere that a played event is not the recorded one, beside its envelope values. */
+export const differingPlaces = (recorded: unknown, played: unknown, path = ""): ReadonlyArray<DifferingPlace> => {
+  if (same(recorded, played)) return []
+  if (Array.isArray(recorded) && Array.isArray(played)) {
+    return Array.from({ length: Math.max(recorded.length, played.length) }).flatMap((_, index) =>
+      differingPlaces(recorded[index], played[index], `${path}[${index}]`)
+    )
+  }
+  if (!isRecord(recorded) || !isRecord(played)) return [{ path, recorded, played }]
+  return [...new Set([...Object.keys(recorded), ...Object.keys(played)])]
+    .toSorted()
+    .filter((key) => !(envelope.has(key) && Object.hasOwn(recorded, key) && Object.hasOwn(played, key)))
+    .flatMap((key) => differingPlaces(recorded[key], played[key], path === "" ? key : `${path}.${key}`))
 }

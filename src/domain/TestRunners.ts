@@ -42,7 +42,6 @@ const nodeCount = (line: string): readonly [word: string, count: number] | null 
   return match === null ? null : [match[1] ?? "", Number(match[2])]
 }
 
-/** The words for a count of 0 that others lack: TAP's plan is all that some of its writers print. */
 const node: Runner = {
   starts: ({ args, name }) => name === "node" && args.includes("--test"),
   mustReport: true,

@@ -3,14 +3,17 @@
  */
 import { NodeCrypto } from "@effect/platform-node"
 import { Effect, Layer } from "effect"
+import type { Recording } from "../domain/Recording.ts"
 import { refuse } from "../domain/Refusal.ts"
 import type { Model, ModelSpec } from "../services/Model.ts"
+import { Search as SearchService } from "../services/Search.ts"
 import * as Headless from "./approval/Headless.ts"
 import * as Checks from "./checks/Checks.ts"
 import * as Git from "./git/Git.ts"
 import * as Store from "./journal/Store.ts"
 import { makeModel } from "./model/Providers.ts"
 import * as Reproduction from "./receipt/Git.ts"
+import * as Replay from "./replay/Replay.ts"
 import * as Host from "./sandbox/Host.ts"
 import * as None from "./sandbox/None.ts"
 import * as Programs from "./sandbox/Programs.ts"
@@ -62,6 +65,21 @@ export const layerReceipt = (options: RunOptions) => {
     Workspace.layer.pipe(Layer.provide(sandbox))
   )
 }
+
+/** What no replay reaches: its tools are asked for their schemas alone. */
+const layerNoSearch = Layer.succeed(
+  SearchService,
+  SearchService.of({ search: () => Effect.die("a replay searches nothing") })
+)
+
+/** Everything that the replay of a recording needs. Nothing of it reaches a file, a process or the network. */
+export const layerReplayOf = (recording: Recording, options: Replay.ReplayOptions = {}) =>
+  Layer.mergeAll(
+    Replay.layerReplay(recording, options).pipe(
+      Layer.provide(Tools.layer.pipe(Layer.provide(layerNoSearch)))
+    ),
+    NodeCrypto.layerDigest
+  )
 
 /** The user's tree. `watcher`: the command that watches over an apply, the tree's root behind it; null for none. */
 export const layerUserTree = (options: {

@@ -75,9 +75,9 @@ export const layerChecks = (memory: MemoryWorkspace, script: CheckScript) =>
     })
   )
 
-/** A workspace that is already there. */
+/** A workspace that is already there: at the base for a run that begins, where it was left for one that is resumed. */
 export const layerWorkspaces = (memory: MemoryWorkspace) =>
-  Layer.succeed(Workspaces, Workspaces.of({ open: () => Effect.succeed(memory.workspace) }))
+  Layer.succeed(Workspaces, Workspaces.of({ open: ({ resume }) => memory.open(resume) }))
 
 /** The head of every repository of `layerGit`. */
 export const testCommit = CommitId.make("0123456789abcdef0123456789abcdef01234567")

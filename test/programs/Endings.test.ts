@@ -12,6 +12,7 @@ import { run, type FinishedRun } from "../../src/programs/Run.ts"
 import { Checks } from "../../src/services/Checks.ts"
 import { RunStore, StoreError } from "../../src/services/RunStore.ts"
 import { type OpenWorkspace, Workspaces } from "../../src/services/Workspace.ts"
+import { recordingOf, replayed } from "../support/replay.ts"
 import { exampleTask } from "../support/tasks.ts"
 
 const files = { "src/add.js": "export const add = (a, b) => a - b\n" }
@@ -72,6 +73,7 @@ const play = Effect.fnUntraced(function* (options: World) {
     const fiber = yield* Effect.forkChild(run(task, { run_id }), { startImmediately: true })
     yield* TestClock.adjust("12 hours")
     const { result } = yield* Fiber.join(fiber)
+    assert.isNull(yield* replayed(yield* recordingOf(run_id)))
     return { result, events: yield* eventsOf, requests: yield* model.requests }
   }).pipe(Effect.provide(layer))
 })
@@ -193,6 +195,7 @@ describe("an interruption", () => {
         yield* Deferred.await(reached)
         yield* Fiber.interrupt(fiber)
         assert.strictEqual((yield* eventsOf).at(-1)?.event_type, "run.interrupted")
+        assert.isNull(yield* replayed(yield* recordingOf(run_id)))
       }).pipe(Effect.provide(layer))
     })
   )
@@ -216,6 +219,7 @@ describe("an interruption", () => {
         yield* Fiber.join(interrupting)
         assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(fiber)))
         assert.strictEqual((yield* eventsOf).at(-1)?.event_type, "run.ended")
+        assert.isNull(yield* replayed(yield* recordingOf(run_id)))
       }).pipe(Effect.provide(layer))
       assert.deepStrictEqual(
         heard.map(({ result }) => result.terminal_reason),

@@ -13,6 +13,7 @@ import { makeMemoryWorkspace } from "../../src/layers/workspace/Memory.ts"
 import { run } from "../../src/programs/Run.ts"
 import { RunStore } from "../../src/services/RunStore.ts"
 import { WorkspaceError, Workspaces } from "../../src/services/Workspace.ts"
+import { recordingOf, replayed } from "../support/replay.ts"
 import { exampleTask } from "../support/tasks.ts"
 
 const files = { "README.md": "# add\n", "src/add.js": "export const add = (a, b) => a - b\n" }
@@ -53,6 +54,8 @@ const play = Effect.fnUntraced(function* (script: Script, options: Options = {})
     yield* TestClock.adjust("12 hours")
     const { directory, result } = yield* Fiber.join(fiber)
     const shown = yield* store.show(run_id)
+    // Whatever a run did, its recording says all of it.
+    assert.isNull(yield* replayed(yield* recordingOf(run_id)))
     const events = shown.entries.map((entry) => entry.event)
     return {
       result,
@@ -371,6 +374,8 @@ describe("run", () => {
         yield* Fiber.interrupt(fiber)
         assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(fiber)))
         const shown = yield* store.show(run_id)
+    // Whatever a run did, its recording says all of it.
+    assert.isNull(yield* replayed(yield* recordingOf(run_id)))
         assert.strictEqual(shown.entries.at(-1)?.event.event_type, "run.interrupted")
         assert.include(shown.missing, "result.json")
         assert.isNull(shown.result)

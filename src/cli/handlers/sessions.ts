@@ -1,15 +1,18 @@
 /**
  * `sessions`: past runs as a table, or one run's events.
  */
-import { Effect, Option, Path } from "effect"
+import { Effect, Option, Path, Stream } from "effect"
+import { canonical } from "../../domain/Canonical.ts"
 import { layerRead, layerStore } from "../../layers/Live.ts"
 import { RunStore, type RunDetails, type RunSummary } from "../../services/RunStore.ts"
 import { Settings } from "../../services/Settings.ts"
+import { momentOf, replayState, timelineOf } from "../../domain/Timeline.ts"
 import { totalTokens } from "../../domain/Usage.ts"
 import { newRunId } from "../runId.ts"
 import type { SessionsInput } from "../flags.ts"
 import { endWith, writeErr, writeOut } from "../io.ts"
 import { listText, showText } from "../render/sessions.ts"
+import { timelineText } from "../render/timeline.ts"
 
 const summaryJson = (run: RunSummary) => ({
   run_id: run.run_id,
@@ -31,11 +34,32 @@ const detailsJson = (run: RunDetails) => ({
   events: run.entries.map(({ created_at, event, sequence }) => ({ sequence, created_at, ...event }))
 })
 
+/** The options that each ask for something of their own. */
+const exclusive = (input: SessionsInput): ReadonlyArray<string> =>
+  [
+    ["--show", input.show] as const,
+    ["--replay", input.replay] as const,
+    ["--replay-json", input.replayJson] as const,
+    ["--fork-from-event", input.forkFromEvent] as const
+  ].flatMap(([flag, value]) => (Option.isSome(value) ? [flag] : []))
+
+/** A run's story, from its small files and one pass over its journal. */
+const story = Effect.fnUntraced(function* (run: string, json: boolean) {
+  const store = yield* RunStore
+  const summary = yield* store.find(run)
+  const moments = yield* store.entries(summary.directory).pipe(Stream.map(momentOf), Stream.runCollect)
+  const timeline = yield* Effect.fromResult(timelineOf(moments))
+  return json ? canonical(replayState(timeline)) : timelineText(summary, timeline)
+})
+
 export const showSessions = Effect.fn("cli.showSessions")(
   function* (input: SessionsInput) {
     const path = yield* Path.Path
     const settings = yield* Settings
     if (input.limit < 1) return yield* endWith(2, "--limit must be greater than 0")
+    const [first, second] = exclusive(input)
+    if (second !== undefined)
+      return yield* endWith(2, `${first} and ${second} exclude each other: give one of them`)
     const runRoot = path.resolve(Option.getOrElse(input.runRoot, () => settings.run_root))
     yield* Effect.gen(function* () {
       const store = yield* RunStore
@@ -51,6 +75,11 @@ export const showSessions = Effect.fn("cli.showSessions")(
         )
       }
       if (Option.isSome(input.sequence)) return yield* endWith(2, "--sequence goes with --fork-from-event RUN")
+      const replay = Option.orElse(input.replay, () => input.replayJson)
+      if (Option.isSome(replay))
+        return yield* writeOut(
+          yield* story(replay.value, Option.isSome(input.replayJson) || input.output === "json")
+        )
       if (Option.isSome(input.show)) {
         const run = yield* store.show(input.show.value)
         return yield* writeOut(
@@ -65,6 +94,7 @@ export const showSessions = Effect.fn("cli.showSessions")(
   },
   Effect.provide(layerRead),
   Effect.catchTags({
+    Refusal: (error) => endWith(2, error.message),
     StoreError: (error) => endWith(2, error.message),
     SettingsError: (error) => endWith(2, error.message)
   })

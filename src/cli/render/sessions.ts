@@ -6,7 +6,8 @@ import { record } from "../../domain/Json.ts"
 import { totalTokens } from "../../domain/Usage.ts"
 import { clip, printable } from "./clip.ts"
 
-const stateOf = (run: RunSummary): string => {
+/** How a run ended, or why that is not known. */
+export const stateOf = (run: RunSummary): string => {
   if (run.result !== null) return run.result.terminal_reason
   return run.manifest === null ? "unreadable" : "incomplete"
 }

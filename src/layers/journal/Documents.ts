@@ -57,11 +57,17 @@ export const valueOf = <A>(document: Document<A>): A | null =>
   document._tag === "Read" ? document.value : null
 
 /** For whoever must not touch what it does not understand. */
-export const refuseNewer = (file: string, what: string, version: number, known: number): StoreError =>
+export const refuseNewer = (
+  place: string,
+  file: string,
+  what: string,
+  version: number,
+  known: number
+): StoreError =>
   new StoreError({
     reason: "newer_version",
     path: file,
-    message: `${file} is of ${what} version ${version}, and this looplane knows version ${known}`
+    message: `${place} is of ${what} version ${version}, and this looplane knows version ${known}`
   })
 
 export const demandKnown = <A>(
@@ -69,12 +75,12 @@ export const demandKnown = <A>(
   directory: string,
   key: ArtifactKey,
   found: Document<A>
-): Effect.Effect<A | null, StoreError> =>
-  found._tag === "Newer"
-    ? Effect.fail(
-        refuseNewer(disk.path.join(directory, artifactNames[key]), "schema", found.version, schemaVersion)
-      )
+): Effect.Effect<A | null, StoreError> => {
+  const file = disk.path.join(directory, artifactNames[key])
+  return found._tag === "Newer"
+    ? Effect.fail(refuseNewer(file, file, "schema", found.version, schemaVersion))
     : Effect.succeed(valueOf(found))
+}
 
 /** Without it nobody knows what the run is for. */
 export const noRequest = (file: string): StoreError => damaged(file, `${file} is missing or cannot be read`)

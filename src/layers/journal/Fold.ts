@@ -51,7 +51,13 @@ export const foldJournal = Effect.fnUntraced(function* (
           identity = identityAfter(identity, entry)
           if (!isKnown(event)) continue
           if (event.event_type === "run.created" && event.data.store_version > storeVersion)
-            return yield* refuseNewer(file, "store", event.data.store_version, storeVersion)
+            return yield* refuseNewer(
+              `line ${entry.sequence + 1} of ${file}`,
+              file,
+              "store",
+              event.data.store_version,
+              storeVersion
+            )
           collector.add(event)
         }
       }

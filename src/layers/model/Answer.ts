@@ -4,13 +4,7 @@
 import { Effect, Result, Stream } from "effect"
 import { callIds, type ModelTurn } from "../../domain/Conversation.ts"
 import { classify } from "../../domain/model/ErrorFacts.ts"
-import {
-  toTurn,
-  wantsRepair,
-  type Draft,
-  type Fault,
-  type Fold
-} from "../../domain/model/Fold.ts"
+import { toTurn, wantsRepair, type Draft, type Fault, type Fold } from "../../domain/model/Fold.ts"
 import { withoutKey } from "../../domain/model/Redact.ts"
 import type { ModelError } from "../../domain/ModelError.ts"
 import type { ModelEvent, ModelRequest } from "../../services/Model.ts"
@@ -72,7 +66,7 @@ const arrive = <S>(peer: Peer, line: Line, fold: Fold<S>, request: ModelRequest)
       if (Result.isFailure(pushed))
         return fail(state, errorOf(peer, line, pushed.failure, arrival.last), null)
       const [next, deltas] = pushed.success
-      const shown = deltas.map((delta) => ({ ...delta, text: withoutKey(delta.text, peer.secret) }))
+      const shown = deltas.map(({ text, type }) => ({ type, text: withoutKey(text, peer.secret) }))
       return fold.progress(next) === "done"
         ? finish(next, shown, arrival.last, null)
         : Effect.succeed([next, shown])

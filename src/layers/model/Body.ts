@@ -71,7 +71,8 @@ const eventsOf = (reading: Reading): Stream.Stream<Arrival, Broken> =>
     const feed = (piece: string, last: boolean) =>
       Effect.suspend(() => {
         const fault = parser.feed(piece)
-        if (fault !== undefined) return Effect.fail(broken(exchangeError(reading.peer, "protocol", fault.message)))
+        if (fault !== undefined)
+          return Effect.fail(broken(exchangeError(reading.peer, "protocol", fault.message)))
         return Effect.succeed(found.splice(0).map((data): Arrival => ({ _tag: "Event", data, last })))
       })
     const text = Stream.decodeText(bytesOf(reading))

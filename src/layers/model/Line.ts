@@ -67,12 +67,12 @@ const play = async (recorded: Exchange, signal: AbortSignal | null): Promise<Cam
 }
 
 /** Cookies identify a client and are never sent back. */
-const dropped: ReadonlyArray<string> = ["cookie", "set-cookie"]
+const dropped: ReadonlySet<string> = new Set(["cookie", "set-cookie"])
 
 const headersOf = (headers: Headers, secret: string): Record<string, string> =>
   Object.fromEntries(
     Array.from(headers.entries())
-      .filter(([name]) => !dropped.includes(name))
+      .filter(([name]) => !dropped.has(name))
       .map(([name, value]) => [name, withoutKey(value, secret)])
   )
 
@@ -80,11 +80,7 @@ export interface Line {
   /** Whether the answer comes from a recording, which holds no more than was read. */
   readonly played: boolean
   /** Sends a body, or plays what came for it. Rejects when no answer came. */
-  readonly ask: (
-    body: string,
-    signal: AbortSignal | null,
-    network: () => Promise<Response>
-  ) => Promise<Came>
+  readonly ask: (body: string, signal: AbortSignal | null, network: () => Promise<Response>) => Promise<Came>
   /** Takes a piece of the body as it is read. It is not copied, and must not change. */
   readonly read: (piece: Uint8Array) => void
   /** When the headers, or the failure, came; now, when neither has. */

@@ -71,10 +71,11 @@ const toTurn = (scripted: ScriptedTurn, request: ModelRequest): ModelTurn => {
   return {
     text: scripted.text ?? "",
     reasoning: scripted.reasoning ?? [],
-    tool_calls: calls.map(({ arguments: given, ...call }, at) => ({
-      ...call,
+    tool_calls: calls.map(({ arguments: given, id: _, name, ...rest }, at) => ({
       id: ToolCallId.make(ids[at] ?? `call_${at}`),
-      arguments: given ?? {}
+      name,
+      arguments: given ?? {},
+      ...rest
     })),
     finish_reason: scripted.finish_reason ?? (calls.length > 0 ? "tool_use" : "stop"),
     ...(scripted.refusal === undefined ? {} : { refusal: scripted.refusal }),
@@ -132,16 +133,9 @@ const failed = (error: ModelError): Exchange["fault"] => ({
 })
 
 /** What is kept of an answer that came, or, without a turn, of one that never began. */
-const exchangeOf = (
-  request: ModelRequest,
-  now: number,
-  turn: ModelTurn | null,
-  fault: Exchange["fault"]
-): Exchange => {
-  const { conversation, system, tools } = request
+const answered = (now: number, turn: ModelTurn | null, fault: Exchange["fault"]): Omit<Exchange, "sent"> => {
   const body = turn === null ? new Uint8Array() : new TextEncoder().encode(JSON.stringify(turn))
   return {
-    sent: digestOf(JSON.stringify({ system, conversation, tools })),
     answered_at_ms: now,
     status: turn === null ? null : 200,
     headers: {},
@@ -191,9 +185,11 @@ export const scriptedModel = (script: Script, options: ScriptedOptions = {}): Sc
     const call = (yield* Ref.updateAndGet(requests, (all) => [...all, request])).length - 1
     const wire = yield* Wire
     const recorded = wire.recorded === null ? null : yield* wire.recorded
-    const now = recorded?.answered_at_ms ?? (yield* Clock.currentTimeMillis)
+    const now = yield* Clock.currentTimeMillis
+    const { conversation, system, tools } = request
+    const sent = digestOf(JSON.stringify({ system, conversation, tools }))
     const keep = (turn: ModelTurn | null, fault: Exchange["fault"]) =>
-      wire.keep(exchangeOf(request, now, turn, fault))
+      wire.keep({ ...(recorded ?? answered(now, turn, fault)), sent })
 
     const scripted = script[call]
     const step =

@@ -27,7 +27,8 @@ const edited = ({ ends, text }: Cut, edits: ReadonlyArray<Edit>): Cut => {
   let length = 0
   let next = 0
   for (const { by, from, to } of [...edits, { from: text.length, to: text.length, by: "" }]) {
-    for (; next < ends.length && (ends[next] ?? 0) <= from; next++) moved.push(length + (ends[next] ?? 0) - at)
+    for (; next < ends.length && (ends[next] ?? 0) <= from; next++)
+      moved.push(length + (ends[next] ?? 0) - at)
     parts.push(text.slice(at, from), by)
     length += from - at + by.length
     at = to
@@ -70,9 +71,14 @@ const begun = (text: string, key: string): ReadonlyArray<Edit> => {
   return []
 }
 
+/** Looking for every spelling takes longer than to see that there can be none. */
+const mayHold = (text: string, key: string): boolean =>
+  /["\\/]/.test(key) || text.includes(key) || text.includes("\\u00")
+
 const hiding = (cut: Cut, key: string, spelled: RegExp, open: boolean): Cut => {
-  const after = edited(cut, whole(cut.text, spelled))
-  return open ? edited(after, begun(after.text, key)) : after
+  const after = mayHold(cut.text, key) ? edited(cut, whole(cut.text, spelled)) : cut
+  const rest = open ? begun(after.text, key) : []
+  return rest.length === 0 ? after : edited(after, rest)
 }
 
 /** The value with each of its strings replaced; `path` says where in the value a string is. */

@@ -10,6 +10,9 @@ export interface ReelClock {
   readonly advance: (until: number) => boolean
 }
 
+/** Of recorded times, in milliseconds. */
+const resolution = 1
+
 const nanos = (ms: number): bigint => BigInt(Math.round(ms * 1000)) * 1000n
 
 export const makeReelClock = (reel: Reel): ReelClock => {
@@ -36,7 +39,7 @@ export const makeReelClock = (reel: Reel): ReelClock => {
     clock,
     advance: (until) => {
       const first = sleepers.toSorted((a, b) => a.due - b.due)[0]
-      if (first !== undefined && first.due <= Math.max(until, now())) {
+      if (first !== undefined && first.due < Math.max(until, now()) + resolution) {
         reel.setTime(first.due)
         sleepers = sleepers.filter((each) => each !== first)
         first.wake()

@@ -116,9 +116,9 @@ export const makeReel = (
   const offer: Reel["offer"] = (event) =>
     Effect.gen(function* () {
       while (true) {
-        if (difference !== null) return yield* Effect.never
         const at = upcoming()
-        if (at === null || (closed && event.event_type !== "run.interrupted")) {
+        if (closed && event.event_type !== "run.interrupted") return yield* over
+        if (at === null || difference !== null) {
           if (closed) return yield* over
           yield* turn
           continue

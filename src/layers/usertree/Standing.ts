@@ -135,8 +135,8 @@ export const syncDirectories = Effect.fnUntraced(function* (place: Place, record
     record.files.flatMap(({ path }) => ["", ...parentsOf(path)]).map((each) => disk.path.join(root, each))
   )
   yield* Effect.forEach(directories, (directory) =>
-    Effect.flatMap(disk.typeOf(directory), (type) =>
-      type === "Directory" ? disk.syncDirectory(directory) : Effect.void
+    Effect.flatMap(infoAt(directory), (info) =>
+      info?.type === "Directory" ? disk.syncDirectory(directory) : Effect.void
     )
   )
 })

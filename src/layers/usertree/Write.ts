@@ -186,7 +186,7 @@ export const writeSteps = Effect.fnUntraced(function* (
         Effect.onError(() => Effect.ignore(removeRecord(place, id)))
       )
       const done = yield* perform(place, record).pipe(
-        Effect.catch((error) => Effect.andThen(goBack(place, record), Effect.fail(error)))
+        Effect.catchCause((cause) => Effect.andThen(goBack(place, record), Effect.failCause(cause)))
       )
       yield* prune(place).pipe(Effect.ignore)
       return done

@@ -30,7 +30,11 @@ export const cloneInto = Effect.fnUntraced(function* (task: Task, { store }: Pla
 })
 
 /** The tree of the source's work tree as it stands, untracked files included, through an index of ours. */
-export const workingTree = Effect.fnUntraced(function* (source: Repository, location: GitLocation, commit: string) {
+export const workingTree = Effect.fnUntraced(function* (
+  source: Repository,
+  location: GitLocation,
+  commit: string
+) {
   const sparse = new Set(yield* leftOutOfSparse(source, location))
   yield* git({
     cwd: source.git_dir,

@@ -168,8 +168,6 @@ export const applyChanges = Effect.fnUntraced(function* <A, E, R, E2, R2>(
     { discard: true }
   )
   return yield* Effect.uninterruptible(
-    Effect.flatMap(recorded, (settled) =>
-      Effect.andThen(made, settled).pipe(Effect.onError(() => rollback))
-    )
+    Effect.flatMap(recorded, (settled) => Effect.andThen(made, settled).pipe(Effect.onError(() => rollback)))
   )
 }, Effect.scoped)

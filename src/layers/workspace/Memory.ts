@@ -8,13 +8,15 @@ import { CommitId, TreeId } from "../../domain/Ids.ts"
 import type { FileChange, FileNode } from "../../domain/patch/FileSet.ts"
 import type { ChangedFile } from "../../domain/Result.ts"
 import { isGitSegment, parentsOf, quotePath } from "../../domain/WorkspacePath.ts"
-import { type OpenWorkspace, WorkspaceError } from "../../services/Workspace.ts"
+import { type OpenWorkspace, WorkspaceError, type Workspaces } from "../../services/Workspace.ts"
 
 /** A file's text or bytes, or a node of another kind. */
 export type MemoryFile = string | Uint8Array | FileNode
 
 export interface MemoryWorkspace {
   readonly workspace: OpenWorkspace
+  /** Hands it out as `Workspaces.open` does: at the base, or put back to a tree that it had. */
+  readonly open: (resume: Resume | undefined) => Effect.Effect<OpenWorkspace, WorkspaceError>
   /** What is there now, without the directories that its paths imply. */
   readonly nodes: Effect.Effect<ReadonlyMap<string, FileNode>>
   /** What a tree holds; empty for one that never was. */
@@ -23,6 +25,7 @@ export interface MemoryWorkspace {
   readonly put: (path: string, file: MemoryFile | undefined) => Effect.Effect<void>
 }
 
+type Resume = NonNullable<Parameters<Workspaces["Service"]["open"]>[0]["resume"]>
 type Nodes = ReadonlyMap<string, FileNode>
 type Reason = WorkspaceError["reason"]
 
@@ -87,22 +90,37 @@ const treeOf = (nodes: Nodes): TreeId => {
   return TreeId.make(hash.digest("hex"))
 }
 
-const changed = (nodes: Nodes, change: FileChange): FileNode | undefined | WorkspaceError => {
-  const { path } = change
-  for (const parent of parentsOf(path)) {
-    const node = nodes.get(parent)
-    if (node !== undefined && node._tag !== "Directory") {
-      return fail("not_a_file", `${quotePath(parent)} is not a directory`)
-    }
-  }
-  const node = nodeAt(nodes, path)
-  if (change._tag === "Delete") {
+/** Why a change cannot be made of what is there now, or null. */
+const refusal = (node: FileNode | undefined, { _tag, path }: FileChange): WorkspaceError | null => {
+  if (path === ".") return fail("refused_path", `${quotePath(path)} is the workspace itself, not a file`)
+  if (_tag === "Delete") {
     if (node === undefined) return fail("not_found", `${quotePath(path)} does not exist`)
-    return node._tag === "Directory" ? fail("not_a_file", `${quotePath(path)} is a directory`) : undefined
+    return node._tag === "File" || node._tag === "Symlink"
+      ? null
+      : fail("not_a_file", `${quotePath(path)} is not a file`)
   }
-  return node === undefined || node._tag === "File"
-    ? { _tag: "File", bytes: change.bytes, executable: change.executable }
-    : fail("not_a_file", `${quotePath(path)} is not a regular file`)
+  return node === undefined || node._tag === "File" || node._tag === "Directory"
+    ? null
+    : fail("not_a_file", `${quotePath(path)} is neither a file nor a directory`)
+}
+
+/** Every change made, deletions first, or why one of them cannot be. Paths are free of symlinks. */
+const changed = (nodes: Nodes, changes: ReadonlyArray<FileChange>): Nodes | WorkspaceError => {
+  const next = new Map(nodes)
+  for (const change of changes) if (change._tag === "Delete") next.delete(change.path)
+  for (const change of changes) {
+    if (change._tag === "Delete") continue
+    const { bytes, executable, path } = change
+    for (const parent of parentsOf(path)) {
+      const node = next.get(parent)
+      if (node !== undefined && node._tag !== "Directory")
+        return fail("not_found", `${quotePath(path)} is below something that is not a directory`)
+    }
+    if (nodeAt(next, path)?._tag === "Directory")
+      return fail("not_a_file", `${quotePath(path)} is a directory`)
+    next.set(path, { _tag: "File", bytes, executable })
+  }
+  return next
 }
 
 const modeOf = (node: FileNode): string =>
@@ -210,13 +228,18 @@ export const makeMemoryWorkspace = (
           .map(([path]) => path)
       }),
       apply: Effect.fnUntraced(function* (changes) {
-        const next = new Map(nodes)
+        const meant: Array<FileChange> = []
         for (const change of changes) {
-          const node = changed(next, change)
-          if (node instanceof WorkspaceError) return yield* node
-          if (node === undefined) next.delete(change.path)
-          else next.set(change.path, node)
+          const path = yield* follow(root, nodes, change.path, change._tag === "Write")
+          if (meant.some((other) => other.path === path))
+            return yield* fail("refused_path", `${quotePath(path)} is changed twice by one edit`)
+          const real = { ...change, path }
+          const why = refusal(nodeAt(nodes, path), real)
+          if (why !== null) return yield* why
+          meant.push(real)
         }
+        const next = changed(nodes, meant)
+        if (next instanceof WorkspaceError) return yield* next
         nodes = next
         return record()
       }),
@@ -236,6 +259,18 @@ export const makeMemoryWorkspace = (
     }
     return {
       workspace,
+      open: Effect.fnUntraced(function* (resume) {
+        if (resume === undefined) {
+          nodes = base
+          recorded = baseTree
+          return workspace
+        }
+        const recalled = yield* snapshot(resume.tree)
+        const found = record()
+        nodes = recalled
+        recorded = resume.tree
+        return { ...workspace, prepared: resume.prepared, found }
+      }),
       nodes: Effect.sync(() => nodes),
       nodesOf: (tree) => snapshots.get(tree) ?? new Map(),
       put: (path, file) =>

@@ -20,7 +20,7 @@ import { failed } from "./Failure.ts"
 import type { Opened, Platform } from "./Opened.ts"
 import type { Places } from "./Places.ts"
 import { type WorkspaceRecord, writeRecord } from "./Record.ts"
-import { clean } from "./Recorder.ts"
+import { clean, makeRecorder } from "./Recorder.ts"
 import { runSetup, taskEnvironment } from "./Setup.ts"
 import { checkoutSubmodules, gatherSubmodules, treeOfSubmodule } from "./Submodules.ts"
 import { discard } from "./Sweep.ts"
@@ -86,9 +86,7 @@ export const install = Effect.fnUntraced(function* (
   yield* provideDependencies(planned, { at: root, to: root }, () => true)
   const setUp = task.setup.length > 0
   if (setUp) yield* runSetup(task.setup, root, yield* taskEnvironment(task_env))
-  const layer = setUp
-    ? yield* captureDependencies(planned, store, madeAside(path, places), aside)
-    : planned
+  const layer = setUp ? yield* captureDependencies(planned, store, madeAside(path, places), aside) : planned
   const installed: Installed = {
     layer,
     notes: setUp || task.dependencies.mode === "path" ? yield* putBack(store, start) : [],
@@ -216,7 +214,9 @@ export const prepare = Effect.fnUntraced(
     const { commit, kind } = task.base
     const standing =
       kind === "working_tree" ? yield* workingTree(places.source, clone.location, commit) : null
-    return yield* furnish(task, places, clone, standing)
+    const { opened, prepared } = yield* furnish(task, places, clone, standing)
+    const recorder = yield* makeRecorder(opened, { tree: opened.base, ahead: false })
+    return { opened, recorder, prepared, found: null }
   },
   (effect) =>
     effect.pipe(

@@ -16,7 +16,7 @@ import { failed } from "./Failure.ts"
 import type { Opened } from "./Opened.ts"
 import { type Submodule, submoduleIn } from "./Submodules.ts"
 import { isTree, rootOf, treeMapOf } from "./TreeMap.ts"
-import { entriesOf, type Store, type TreeEntry } from "./Trees.ts"
+import { entriesOf, type RawChange, type Store, type TreeEntry } from "./Trees.ts"
 
 const tampered = (what: string) =>
   failed(
@@ -96,34 +96,15 @@ export const provePlace = Effect.fnUntraced(function* (
   if (first !== undefined) return yield* tampered(displayName(first))
 })
 
-/** One record of `diff-tree --raw -z`. */
-interface RawChange {
-  readonly path: ByteString
-  readonly status: string
-  readonly old_mode: string
-  readonly old_id: string
-}
-
-/** Records of facts and paths, by turns. */
-const rawChanges = (raw: Uint8Array): ReadonlyArray<RawChange> => {
-  const records = splitNul(raw)
-  const changes: Array<RawChange> = []
-  for (let at = 0; at + 1 < records.length; at += 2) {
-    const [old_mode = "", , old_id = "", , status = ""] = (records[at] ?? "").slice(1).split(" ")
-    changes.push({ path: records[at + 1] ?? "", old_mode, old_id, status: status[0] ?? "" })
-  }
-  return changes
-}
-
 const changeOf: Readonly<Record<string, ChangedFile["change"]>> = {
   A: "added",
   D: "deleted",
   T: "type_changed"
 }
 
-/** The changed files of `diff-tree --raw -z`, sorted. */
-export const changedFiles = (raw: Uint8Array): ReadonlyArray<ChangedFile> =>
-  rawChanges(raw)
+/** The changed files of a difference, sorted. */
+export const changedFiles = (changes: ReadonlyArray<RawChange>): ReadonlyArray<ChangedFile> =>
+  changes
     .map(({ path, status }) => ({ path: displayName(path), change: changeOf[status] ?? "modified" }))
     .toSorted((a, b) => byBytes(a.path, b.path))
 
@@ -149,19 +130,19 @@ const areBlobs = Effect.fnUntraced(function* (git_dir: string, ids: ReadonlyArra
 })
 
 /**
- * Fails unless the patch, applied by git to the base that we began with, gives exactly the tree. `raw` is the same
- * difference as raw records.
+ * Fails unless the patch, applied by git to the base that we began with, gives exactly the tree. `changes` are
+ * the same difference by path.
  */
 export const provePatch = Effect.fnUntraced(function* (
   opened: Opened,
   tree: TreeId,
   patch: Uint8Array,
-  raw: Uint8Array
+  changes: ReadonlyArray<RawChange>
 ) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const { store } = opened
-  const before = rawChanges(raw).filter((change) => change.status !== "A")
+  const before = changes.filter((change) => change.status !== "A")
   const wanted = new Map(before.map((change) => [change.path, `${change.old_mode} ${change.old_id}`]))
   const known = opened.entries.filter((entry) => wanted.get(entry.path) === `${entry.mode} ${entry.id}`)
   const blobs = before.filter((change) => change.old_mode !== "160000").map((change) => change.old_id)

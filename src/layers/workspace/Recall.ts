@@ -115,7 +115,12 @@ const recallLayer = Effect.fnUntraced(function* (
       missing === undefined
         ? `${some(gone)} cannot be brought along again: gone from ${origin}`
         : `${some(gone)} cannot be brought along again: ${missing} is gone`
-    return { ...layer, copied: there, included: layer.included.filter((name) => there.includes(name)), reason }
+    return {
+      ...layer,
+      copied: there,
+      included: layer.included.filter((name) => there.includes(name)),
+      reason
+    }
   }
   return differing === null || layer.copied.length === layer.included.length
     ? layer

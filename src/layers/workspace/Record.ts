@@ -73,8 +73,10 @@ export const writeRecord = Effect.fnUntraced(function* (at: string, record: Work
 /** Null when there is none that can be read. */
 export const readRecord = Effect.fnUntraced(function* (at: string) {
   const fs = yield* FileSystem.FileSystem
-  return yield* fs.readFileString(at).pipe(
-    Effect.flatMap(Schema.decodeUnknownEffect(Text)),
-    Effect.catchTags({ PlatformError: () => Effect.succeed(null), SchemaError: () => Effect.succeed(null) })
-  )
+  return yield* fs
+    .readFileString(at)
+    .pipe(
+      Effect.flatMap(Schema.decodeUnknownEffect(Text)),
+      Effect.catchTags({ PlatformError: () => Effect.succeed(null), SchemaError: () => Effect.succeed(null) })
+    )
 })

@@ -36,7 +36,8 @@ interface State {
 export const clean = Effect.fnUntraced(function* (store: Store) {
   const { paths } = yield* untracked(store)
   // By bytes: a name need not be UTF-8, and the FileSystem service takes no other.
-  const at = (name: ByteString) => Buffer.concat([Buffer.from(`${store.work_tree}/`), Buffer.from(name, "latin1")])
+  const at = (name: ByteString) =>
+    Buffer.concat([Buffer.from(`${store.work_tree}/`), Buffer.from(name, "latin1")])
   const directories = new Set<ByteString>()
   for (const name of paths) {
     for (let slash = name.lastIndexOf("/"); slash > 0; slash = name.lastIndexOf("/", slash - 1))
@@ -46,25 +47,29 @@ export const clean = Effect.fnUntraced(function* (store: Store) {
   yield* Effect.tryPromise({
     try: async () => {
       for (const name of paths) await rm(at(name), { force: true })
-      for (const name of deepestFirst)
-        if ((await readdir(at(name))).length === 0) await rmdir(at(name))
+      for (const name of deepestFirst) if ((await readdir(at(name))).length === 0) await rmdir(at(name))
     },
     catch: (cause) =>
       failed(`a file cannot be removed: ${cause instanceof Error ? cause.message : String(cause)}`)
   })
 })
 
-/** Keeps the tree of an open workspace. `from` is the one that the index holds, edits of it included. */
-export const makeRecorder = Effect.fnUntraced(function* (opened: Opened, from: TreeId) {
+/** Where a recorder begins: the tree that the index holds, or held before paths were taken out of it. */
+export interface Beginning {
+  readonly tree: TreeId
+  readonly ahead: boolean
+}
+
+/** Keeps the tree of an open workspace. */
+export const makeRecorder = Effect.fnUntraced(function* (opened: Opened, from: Beginning) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const { store } = opened
   const digits = opened.base.length
   const state = yield* Ref.make<State>({
-    tree: from,
-    map: from === opened.base ? treeMapOf(opened.entries, digits) : null,
-    pending: new Set(),
-    ahead: false
+    ...from,
+    map: from.tree === opened.base ? treeMapOf(opened.entries, digits) : null,
+    pending: new Set()
   })
   const lock = yield* Semaphore.make(1)
   const gitlinks = new Set(
@@ -167,3 +172,6 @@ export const makeRecorder = Effect.fnUntraced(function* (opened: Opened, from: T
     exclusively: lock.withPermit
   }
 })
+
+/** The one writer of an open workspace. */
+export type Recorder = Effect.Success<ReturnType<typeof makeRecorder>>

@@ -12,7 +12,9 @@ const unlock = (directory: string): Effect.Effect<void> =>
       const at = next
       // A link is never followed: what it leads to is not ours to open up.
       const entries = await lstat(at)
-        .then((stats) => (stats.isDirectory() ? chmod(at, 0o700).then(() => readdir(at, { withFileTypes: true })) : []))
+        .then((stats) =>
+          stats.isDirectory() ? chmod(at, 0o700).then(() => readdir(at, { withFileTypes: true })) : []
+        )
         .catch(() => [])
       for (const entry of entries) if (entry.isDirectory()) queue.push(`${at}/${entry.name}`)
     }

@@ -38,9 +38,7 @@ const digestOf = (directory: string, describe: Describe) =>
         const entries = (
           await readdir(`${directory}/${below}`, { withFileTypes: true }).catch(() => [])
         ).toSorted((a, b) => (a.name < b.name ? -1 : 1))
-        queue.push(
-          ...entries.filter((entry) => entry.isDirectory()).map((entry) => `${below}${entry.name}/`)
-        )
+        queue.push(...entries.filter((entry) => entry.isDirectory()).map((entry) => `${below}${entry.name}/`))
         for (let at = 0; at < entries.length; at += concurrency) {
           const lines = entries
             .slice(at, at + concurrency)

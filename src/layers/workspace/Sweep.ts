@@ -76,9 +76,24 @@ export const sweep = Effect.fnUntraced(function* (places: Places) {
     if (yield* isPlainGitDirectory(at)) yield* sweepBelow(at, leftoverFile)
 })
 
-/** Removes every part of a clone that was never finished. */
-export const discard = Effect.fnUntraced(function* (places: Places) {
+/** Removes all that hangs on `git/`. */
+export const discardWork = Effect.fnUntraced(function* (places: Places) {
   yield* sweepScratch(places)
   const { aside, modules, store } = places
-  yield* Effect.forEach([store.git_dir, store.work_tree, aside, modules], removeTree, { discard: true })
+  yield* Effect.forEach([store.work_tree, aside, modules], removeTree, { discard: true })
+})
+
+/** Removes every part of a clone that was never finished. */
+export const discard = (places: Places) =>
+  Effect.andThen(discardWork(places), removeTree(places.store.git_dir))
+
+/** Leaves of a git directory of ours only its objects and its refs; nothing of one that links lead out of. */
+export const discardSettings = Effect.fnUntraced(function* (git_dir: string) {
+  const path = yield* Path.Path
+  if (!(yield* isPlainGitDirectory(git_dir))) return yield* removeTree(git_dir)
+  const names = (yield* entriesIn(git_dir)).map((entry) => entry.name)
+  const settings = names.filter((name) => name !== "objects" && name !== "refs")
+  yield* Effect.forEach([...settings, "objects/info"], (name) => removeTree(path.join(git_dir, name)), {
+    discard: true
+  })
 })

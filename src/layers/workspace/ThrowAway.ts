@@ -91,7 +91,9 @@ export const isWholeIndex = Effect.fnUntraced(function* (file: string, digits: n
   const bytes = Buffer.from(yield* fs.readFile(file).pipe(Effect.orElseSucceed(() => new Uint8Array())))
   const end = bytes.length - digits / 2
   if (end < 12 || bytes.toString("latin1", 0, 4) !== "DIRC") return false
-  const sum = createHash(digits === 64 ? "sha256" : "sha1").update(bytes.subarray(0, end)).digest()
+  const sum = createHash(digits === 64 ? "sha256" : "sha1")
+    .update(bytes.subarray(0, end))
+    .digest()
   const said = bytes.subarray(end)
   // All zeros: whoever wrote it was told to spare the sum.
   return said.equals(sum) || said.every((byte) => byte === 0)

@@ -6,16 +6,7 @@ import { Effect, FileSystem, Path } from "effect"
 import { lstat } from "node:fs/promises"
 import type { ByteString } from "../../domain/patch/ByteString.ts"
 import { TreeId } from "../../domain/Ids.ts"
-import {
-  byBytes,
-  git,
-  type GitCommand,
-  gitIn,
-  joinNul,
-  type Repository,
-  runGit,
-  splitNul
-} from "../git/GitBinary.ts"
+import { byBytes, git, gitIn, joinNul, type Repository, runGit, splitNul } from "../git/GitBinary.ts"
 
 /** A repository of ours, and the file that holds the base's ignore rules. */
 export interface Store extends Repository {
@@ -110,7 +101,7 @@ const update = (store: Repository, paths: ReadonlyArray<ByteString>) =>
   gitIn(store, ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"], { stdin: joinNul(paths) })
 
 /** Takes paths out of the index whatever stands on disk. */
-const forget = (store: Repository, paths: ReadonlyArray<ByteString>) =>
+export const forget = (store: Repository, paths: ReadonlyArray<ByteString>) =>
   gitIn(store, ["update-index", "--force-remove", "-z", "--stdin"], { stdin: joinNul(paths) })
 
 /**
@@ -226,24 +217,40 @@ export const writeTree = Effect.fnUntraced(function* (store: Repository) {
   return tree
 })
 
-/** A tree against another, as a patch and as raw records. */
-export const diffTrees = (git_dir: string, from: string, to: string) => {
-  const run = (args: ReadonlyArray<string>, options?: Partial<GitCommand>) =>
-    git({
-      ...options,
-      cwd: git_dir,
-      args: [
-        ...[
-          `--git-dir=${git_dir}`,
-          "diff-tree",
-          "-r",
-          "--no-renames",
-          "--no-ext-diff",
-          "--no-textconv",
-          "--no-color"
-        ],
-        ...["--full-index", "--src-prefix=a/", "--dst-prefix=b/", ...args, from, to, "--"]
-      ]
-    })
-  return Effect.all([run(["-p", "--binary", "-U3"]), run(["--raw", "-z"])], { concurrency: 2 })
+const diffTree = (git_dir: string, from: string, to: string, args: ReadonlyArray<string>) =>
+  git({
+    cwd: git_dir,
+    args: [
+      ...[`--git-dir=${git_dir}`, "diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv"],
+      ...["--no-color", "--full-index", "--src-prefix=a/", "--dst-prefix=b/", ...args, from, to, "--"]
+    ]
+  })
+
+/** A path in which two trees differ. */
+export interface RawChange {
+  readonly path: ByteString
+  readonly status: string
+  readonly old_mode: string
+  readonly old_id: string
+  readonly new_id: string
 }
+
+/** Records of facts and paths, by turns. */
+const rawChanges = (records: ReadonlyArray<ByteString>): ReadonlyArray<RawChange> => {
+  const changes: Array<RawChange> = []
+  for (let at = 0; at + 1 < records.length; at += 2) {
+    const [old_mode = "", , old_id = "", new_id = "", status = ""] = (records[at] ?? "").slice(1).split(" ")
+    changes.push({ path: records[at + 1] ?? "", old_mode, old_id, new_id, status: status[0] ?? "" })
+  }
+  return changes
+}
+
+/** The paths in which two trees differ. */
+export const changesBetween = (git_dir: string, from: string, to: string) =>
+  Effect.map(diffTree(git_dir, from, to, ["--raw", "-z"]), (raw) => rawChanges(splitNul(raw)))
+
+/** A tree against another, as a patch and as paths. */
+export const diffTrees = (git_dir: string, from: string, to: string) =>
+  Effect.all([diffTree(git_dir, from, to, ["-p", "--binary", "-U3"]), changesBetween(git_dir, from, to)], {
+    concurrency: 2
+  })

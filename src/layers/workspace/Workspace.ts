@@ -21,34 +21,42 @@ import { materialise } from "./Materialise.ts"
 import type { Opened, Platform } from "./Opened.ts"
 import { changedFiles, provePatch, proveSettings } from "./Proof.ts"
 import { removeTree } from "./RemoveTree.ts"
+import { placesOf } from "./Places.ts"
 import { prepare } from "./Prepare.ts"
-import { makeRecorder } from "./Recorder.ts"
+import type { Recorder } from "./Recorder.ts"
+import { reopen, type Resumed } from "./Reopen.ts"
 import { diffTrees, filesBelow } from "./Trees.ts"
 import { unrecorded } from "./Unrecorded.ts"
 
 /** The workspace as its users see it. */
 const serve = Effect.fnUntraced(function* (
   opened: Opened,
-  prepared: OpenWorkspace["prepared"],
+  recorder: Recorder,
+  { found, prepared }: Pick<OpenWorkspace, "found" | "prepared">,
   staging: string
 ) {
   const { services, store } = opened
   const root = store.work_tree
-  const recorder = yield* makeRecorder(opened)
   // What is handed over is settled before any check of it runs: no check can change it afterwards.
   const settled = yield* Ref.make<{ readonly tree: TreeId; readonly diff: WorkspaceDiff } | null>(null)
 
   const difference = Effect.fnUntraced(function* (tree: TreeId) {
-    const [patch, raw] = yield* diffTrees(store.git_dir, opened.base, tree)
-    const diff: WorkspaceDiff = { patch, files: changedFiles(raw) }
-    return { diff, raw }
+    const [patch, changes] = yield* diffTrees(store.git_dir, opened.base, tree)
+    const diff: WorkspaceDiff = { patch, files: changedFiles(changes) }
+    return { diff, changes }
   })
 
   const settle = Effect.fnUntraced(function* (tree: TreeId) {
     if (tree === opened.base || (yield* Ref.get(settled))?.tree === tree) return
-    const { diff, raw } = yield* difference(tree)
-    yield* provePatch(opened, tree, diff.patch, raw)
+    const { changes, diff } = yield* difference(tree)
+    yield* provePatch(opened, tree, diff.patch, changes)
     yield* Ref.set(settled, { tree, diff })
+  })
+
+  const diff = Effect.fnUntraced(function* (tree: TreeId) {
+    const known = yield* Ref.get(settled)
+    if (tree === opened.base) return { patch: new Uint8Array(), files: [] } satisfies WorkspaceDiff
+    return known?.tree === tree ? known.diff : (yield* difference(tree)).diff
   })
 
   const closed = <A, R>(
@@ -63,6 +71,7 @@ const serve = Effect.fnUntraced(function* (
   return {
     root,
     prepared,
+    found,
     read: (name, max_bytes) =>
       closed(
         "the file cannot be read",
@@ -85,15 +94,11 @@ const serve = Effect.fnUntraced(function* (
       ),
     scan: closed("the workspace cannot be scanned", recorder.scan),
     tree: recorder.tree,
-    diff: (tree) =>
+    diff: (tree) => closed("the trees cannot be compared", diff(tree)),
+    handOver: (tree) =>
       closed(
-        "the trees cannot be compared",
-        Effect.flatMap(Ref.get(settled), (known) => {
-          if (tree === opened.base) return Effect.succeed({ patch: new Uint8Array(), files: [] })
-          return known?.tree === tree
-            ? Effect.succeed(known.diff)
-            : Effect.map(difference(tree), ({ diff }) => diff)
-        })
+        "what is handed over cannot be proved",
+        Effect.andThen(Effect.andThen(proveSettings(opened), settle(tree)), diff(tree))
       ),
     restore: (tree) => closed("the workspace cannot be put back", recorder.restore(tree)),
     materialise: (tree) =>
@@ -113,14 +118,16 @@ const serve = Effect.fnUntraced(function* (
 })
 
 const open = Effect.fn("Workspaces.open")(
-  function* (task: Task, into: string) {
+  function* (task: Task, into: string, resumed: Resumed | undefined) {
     const fs = yield* FileSystem.FileSystem
     yield* fs.makeDirectory(into, { recursive: true, mode: 0o700 })
     // Links and containment are judged against where the directory really is.
-    const directory = yield* fs.realPath(into)
-    const { opened, prepared, scratch, staging } = yield* prepare(task, directory)
-    yield* Effect.addFinalizer(() => Effect.forEach(scratch, removeTree, { discard: true }))
-    const workspace: OpenWorkspace = yield* serve(opened, prepared, staging)
+    const places = yield* placesOf(task, yield* fs.realPath(into))
+    const { staging, task_env } = places
+    yield* Effect.addFinalizer(() => Effect.forEach([staging, task_env], removeTree, { discard: true }))
+    const { found, opened, prepared, recorder } =
+      resumed === undefined ? yield* prepare(task, places) : yield* reopen(task, places, resumed)
+    const workspace: OpenWorkspace = yield* serve(opened, recorder, { found, prepared }, staging)
     return workspace
   },
   (effect, _task, into) =>
@@ -137,7 +144,7 @@ export const layer: Layer.Layer<Workspaces, never, Platform | Sandbox> = Layer.e
       Context.pick(ChildProcessSpawner.ChildProcessSpawner, FileSystem.FileSystem, Path.Path, Sandbox)
     )
     return Workspaces.of({
-      open: ({ directory, task }) => Effect.provideContext(open(task, directory), services)
+      open: ({ directory, resume, task }) => Effect.provideContext(open(task, directory, resume), services)
     })
   })
 )

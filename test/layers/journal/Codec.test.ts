@@ -57,18 +57,28 @@ describe("a journal line", () => {
     }
   })
 
-  // No arbitrary makes a RunId, so its event is carried once, by hand.
-  it.effect("carries a run.created", () =>
-    Effect.gen(function* () {
-      const event: RunEvent = {
-        event_type: "run.created",
-        data: { run_id: runId("r-1"), ...created, store_version: 1 }
+  // No arbitrary makes a RunId, so its events are carried once, by hand.
+  const named: ReadonlyArray<RunEvent> = [
+    { event_type: "run.created", data: { run_id: runId("r-1"), ...created, store_version: 1 } },
+    {
+      event_type: "run.forked",
+      data: {
+        run_id: runId("r-2"),
+        source_run_id: runId("r-1"),
+        fork_point_sequence: 3,
+        fork_point_event_type: "model.completed",
+        base_sha: created.base_sha
       }
-      assert.deepStrictEqual(yield* roundTrip(event), event)
-    })
-  )
+    }
+  ]
+  for (const event of named)
+    it.effect(`carries a ${event.event_type}`, () =>
+      Effect.gen(function* () {
+        assert.deepStrictEqual(yield* roundTrip(event), event)
+      })
+    )
   for (const member of RunEvent.members) {
-    if (member.fields.event_type.literal === "run.created") continue
+    if (named.some((event) => event.event_type === member.fields.event_type.literal)) continue
     it.effect.prop(`carries any ${member.fields.event_type.literal}`, [Arbitrary.schema(member)], ([event]) =>
       Effect.gen(function* () {
         const read: RunEvent | UnknownEvent = yield* roundTrip(event)

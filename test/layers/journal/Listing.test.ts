@@ -30,7 +30,7 @@ describe("listing runs", () => {
           ["bb-3", 0, 1_002_000],
           ["aa-2", 2, 1_001_000],
           ["aa-1", 0, 1_000_000],
-          ["empty", 8, 1000]
+          ["empty", 9, 1000]
         ]
       )
       assert.deepStrictEqual(all[1]?.missing, ["request.json", "result.json"])

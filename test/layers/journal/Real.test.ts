@@ -111,6 +111,7 @@ describe("the store on a real disk", () => {
           "changes.patch",
           "checkpoint.json",
           "events.jsonl",
+          "receipt.json",
           "request.json",
           "result.json",
           "session.json",

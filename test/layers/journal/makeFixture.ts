@@ -5,10 +5,11 @@ import { Effect, FileSystem, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { fileURLToPath } from "node:url"
 import { storeVersion, type RunEvent } from "../../../src/domain/Event.ts"
-import { TreeId } from "../../../src/domain/Ids.ts"
+import { Digest, TreeId } from "../../../src/domain/Ids.ts"
+import { toOctets } from "../../../src/domain/Octets.ts"
 import { modelError } from "../../../src/domain/ModelError.ts"
 import * as Store from "../../../src/layers/journal/Store.ts"
-import { outcome, story, wholeRun } from "./support.ts"
+import { created, outcome, runId, story, task, wholeRun } from "./support.ts"
 
 const error = modelError({
   provider: "scripted",
@@ -18,6 +19,7 @@ const error = modelError({
   status_code: 429,
   retry_after_ms: 1500
 }).facts
+const id = "every-event"
 const tree = TreeId.make("3".repeat(40))
 const approval = { request_id: "a1", action_id: "call_1", effect: "modify" } as const
 const ids = story.flatMap((event) => (event.event_type === "tool.started" ? [event.data.tool_call_id] : []))
@@ -25,7 +27,38 @@ const calls = story.flatMap((event) =>
   event.event_type === "model.completed" ? event.data.turn.tool_calls : []
 )
 
+const { base_sha } = created
+const successor = {
+  provider: "scripted",
+  model: "recorded",
+  base_sha,
+  resumed_step: 1,
+  models: [{ provider: "scripted", model: "recorded", endpoint: "http://127.0.0.1:1/v1" }]
+} as const
+
 const others: ReadonlyArray<RunEvent> = [
+  {
+    event_type: "repository.read",
+    data: { files: 1, overview: "add.js", instructions: [{ source: "AGENTS.md", content: "Be brief." }] }
+  },
+  {
+    event_type: "model.exchanged",
+    data: {
+      step: 1,
+      attempt: 1,
+      provider: "scripted",
+      model: "recorded",
+      exchange: {
+        sent: Digest.make("5".repeat(64)),
+        answered_at_ms: 1_764_000_000_000,
+        status: 200,
+        headers: { "content-type": "text/event-stream" },
+        body: toOctets(new Uint8Array([0x64, 0x61, 0x74, 0x61, 0x3a, 0xff, 0x0a])),
+        pieces: [4, 3],
+        fault: { kind: "silent", code: "ETIMEDOUT", message: "nothing came for 60 seconds" }
+      }
+    }
+  },
   { event_type: "model.retry", data: { step: 1, attempt: 2, delay_ms: 1500, error } },
   {
     event_type: "model.fallback",
@@ -62,14 +95,45 @@ const others: ReadonlyArray<RunEvent> = [
     }
   },
   { event_type: "run.noted", data: { note: "left out: scratch.txt" } },
-  { event_type: "run.interrupted", data: { reason: "SIGINT" } }
+  { event_type: "run.interrupted", data: { reason: "SIGINT" } },
+  { event_type: "session.resumed", data: { ...successor, active_ms: 1250, lost_events: 0 } },
+  { event_type: "workspace.restored", data: { tree, found: null } },
+  {
+    event_type: "approval.abandoned",
+    data: { ...approval, request_id: "a2", reason: "process_interrupted_before_decision" }
+  },
+  {
+    event_type: "run.forked",
+    data: {
+      run_id: runId(id),
+      source_run_id: runId("an-earlier-run"),
+      fork_point_sequence: 30,
+      fork_point_event_type: "approval.abandoned",
+      base_sha
+    }
+  },
+  { event_type: "workspace.scanned", data: { tree } },
+  {
+    event_type: "patch.collected",
+    data: {
+      tree,
+      files: [{ path: "add.js", change: "modified" }],
+      patch: toOctets(new TextEncoder().encode("diff --git a/add.js b/add.js\n")),
+      unrecorded: ["an empty directory: empty"]
+    }
+  }
+]
+/** A run that ended and took a follow-up task ends again. */
+const again: ReadonlyArray<RunEvent> = [
+  ...story.slice(-1),
+  { event_type: "session.continued", data: { ...successor, active_ms: 0, instruction: task.instruction } },
+  ...story.slice(-1)
 ]
 
 const runRoot = fileURLToPath(new URL(`../../fixtures/store-v${storeVersion}`, import.meta.url))
 const platform = Layer.mergeAll(NodeFileSystem.layer, NodePath.layer, SecureRandom.layerWebCrypto)
-const id = "every-event"
 Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
-  yield* wholeRun(id, [...story.slice(0, -1), ...others, ...story.slice(-1)])
+  yield* wholeRun(id, [...story.slice(0, -1), ...others, ...again])
   yield* fs.remove(`${runRoot}/${id}/${Store.lockName}`)
 }).pipe(Effect.provide(Layer.provideMerge(Store.layer({ run_root: runRoot }), platform)), NodeRuntime.runMain)

@@ -1,12 +1,15 @@
 import { Effect, FileSystem, Layer, Path } from "effect"
 import { SecureRandom } from "effect/crypto"
-import type { EventData, RunEvent } from "../../../src/domain/Event.ts"
+import { isKnownType, type EventData, type RunEvent, type UnknownEvent } from "../../../src/domain/Event.ts"
 import { CommitId, RunId, ToolCallId, TreeId } from "../../../src/domain/Ids.ts"
+import { noLine } from "../../../src/domain/JournalCodec.ts"
 import type { CheckOutcome, RunResult } from "../../../src/domain/Result.ts"
 import { artifactNames } from "../../../src/domain/Result.ts"
+import { initial, reduce, type RunState } from "../../../src/domain/Run.ts"
 import { defaultLimits, type Task } from "../../../src/domain/Task.ts"
 import { zero } from "../../../src/domain/Usage.ts"
 import * as Memory from "../../../src/layers/fs/Memory.ts"
+import { sha256 } from "../../../src/layers/journal/Hash.ts"
 import * as Store from "../../../src/layers/journal/Store.ts"
 import type { Journal, StoreError } from "../../../src/services/RunStore.ts"
 import type { RunRequest } from "../../../src/domain/Request.ts"
@@ -91,7 +94,7 @@ export const story: ReadonlyArray<RunEvent> = [
   { event_type: "conversation.appended", data: { item: { role: "user", content: task.instruction } } },
   {
     event_type: "model.requested",
-    data: { step: 1, provider: "scripted", model: "recorded", lane: "primary" }
+    data: { step: 1, provider: "scripted", model: "recorded", lane: "primary", active_ms: 40 }
   },
   {
     event_type: "model.completed",
@@ -165,6 +168,43 @@ const countedRandom = Layer.sync(SecureRandom.SecureRandom, () => {
   return SecureRandom.make((size) => Uint8Array.from({ length: size }, () => next++ & 0xff))
 })
 
+export const runPath = (id: string, name: string): string => `${root}/${id}/${name}`
+
+/** The state that a run's entries make, one after the other. */
+export const foldOf = (entries: ReadonlyArray<{ readonly event: RunEvent | UnknownEvent }>): RunState =>
+  entries.reduce((state, { event }) => (isKnown(event) ? reduce(state, event) : state), initial)
+const isKnown = (event: RunEvent | UnknownEvent): event is RunEvent => isKnownType(event.event_type)
+
+/** Puts a changed line in its place and hangs everything behind it on the new hash. */
+export const rechain = (
+  log: string,
+  at: number,
+  change: (entry: Readonly<Record<string, unknown>>) => object
+): string => {
+  let previous: string = noLine
+  return (log.match(/.*\n/g) ?? [])
+    .map((line, index) => {
+      const entry = { ...JSON.parse(line), previous }
+      const text = `${JSON.stringify(index === at ? change(entry) : entry)}\n`
+      previous = sha256(new TextEncoder().encode(text))
+      return text
+    })
+    .join("")
+}
+
+/** Every file below a directory: its bytes as hex, its mode and the time of its last change. */
+export const snapshot = (fs: FileSystem.FileSystem, directory: string) =>
+  Effect.gen(function* () {
+    const names = (yield* fs.readDirectory(directory, { recursive: true })).toSorted()
+    return yield* Effect.forEach(names, (name) =>
+      Effect.gen(function* () {
+        const { mode, mtime, type } = yield* fs.stat(`${directory}/${name}`)
+        const bytes = type === "File" ? yield* fs.readFile(`${directory}/${name}`) : new Uint8Array()
+        return [name, type, mode, mtime, Buffer.from(bytes).toString("hex")]
+      })
+    )
+  })
+
 export const storeOn = (
   fileSystem: FileSystem.FileSystem,
   run_root = root
@@ -204,6 +244,7 @@ export const wholeRun = (
       yield* journal.writeFile(artifactNames.patch, "diff --git a/add.js b/add.js\n")
       yield* journal.writeFile(artifactNames.test_log, "ok\n")
       yield* journal.writeFile(artifactNames.verification, JSON.stringify([outcome]))
+      yield* journal.writeFile(artifactNames.receipt, JSON.stringify({ schema_version: 1 }))
       yield* journal.writeFile(artifactNames.result, JSON.stringify(resultOf(runId(id))))
       return journal
     })

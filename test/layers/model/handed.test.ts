@@ -6,7 +6,7 @@ import type { ModelTurn } from "../../../src/domain/Conversation.ts"
 import { ModelError } from "../../../src/domain/ModelError.ts"
 import { chunked, raw, type Chunks } from "../../support/ModelServer.ts"
 import { ask, modelAt, serving, type Played } from "./harness.ts"
-import { agrees, watch, type Watched } from "./playback.ts"
+import { agrees, watch } from "./playback.ts"
 
 interface Expected {
   readonly text?: string
@@ -160,8 +160,7 @@ describe("handed stream cases, over a socket and through the SDKs", () => {
           check(yield* ask(server, provider), each.expect)
 
           const model = yield* modelAt(server, provider)
-          const originals: Array<Watched> = []
-          for (const _ of cuts) originals.push(yield* watch(model))
+          const originals = yield* Effect.forEach(cuts, () => watch(model))
           assert.isEmpty(server.violations)
           yield* Effect.promise(() => server.close())
           for (const original of originals) yield* agrees(model, original)

@@ -25,11 +25,13 @@ export const watch = Effect.fnUntraced(function* (
     readonly recorded?: Exchange
     readonly sent?: ModelRequest
     readonly onEvent?: (event: ModelEvent) => Effect.Effect<void>
+    /** Everything that is kept, also when the request is given up. */
+    readonly kept?: Array<Exchange>
   } = {}
 ) {
   const { recorded } = options
   const events: Array<ModelEvent> = []
-  const kept: Array<Exchange> = []
+  const kept = options.kept ?? []
   let shownBefore = -1
   let failed = false
   let failedBefore = false

@@ -49,7 +49,14 @@ describe.each(providerNames)("an endpoint of %s", (provider) => {
 
   it("is the same again, whatever was given", () => {
     const part = fc.constantFrom("/", "v1", "/v1", "a", ".", "..", "%2e", "%2F", ":", "api", "\\", "é")
-    const host = fc.constantFrom("h.example", "h.example:80", "127.0.0.1:443", "localhost", "[::]", "0.0.0.0:1")
+    const host = fc.constantFrom(
+      "h.example",
+      "h.example:80",
+      "127.0.0.1:443",
+      "localhost",
+      "[::]",
+      "0.0.0.0:1"
+    )
     const scheme = fc.constantFrom("https://", "http://", "")
     fc.assert(
       fc.property(scheme, host, fc.array(part), (before, at, path) => {

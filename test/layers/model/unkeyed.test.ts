@@ -42,7 +42,9 @@ describe("a body without the key", () => {
   it("is masked however the key is cut and spelled", () => {
     const json = JSON.stringify(key).slice(1, -1)
     const slashed = json.replaceAll("/", "\\/")
-    const escaped = Array.from(key, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`).join("")
+    const escaped = Array.from(key, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`).join(
+      ""
+    )
     const spelled = fc.constantFrom(key, json, slashed, escaped, escaped.replaceAll("2f", "2F"))
     fc.assert(
       fc.property(spelled, fc.string(), fc.string(), fc.array(fc.nat()), (each, before, after, ends) => {

@@ -158,13 +158,11 @@ describe.each(providers)("the wire of %s", (provider) => {
       const server = yield* serving([stall({ after: 40 }), stall({ after: "before headers" }), turn(spoken)])
       const model = yield* modelAt(server, provider)
       for (const at of [1, 2]) {
-        const kept: Array<Watched> = []
-        const fiber = yield* watch(model).pipe(
-          Effect.tap((watched) => Effect.sync(() => kept.push(watched))),
-          Effect.forkChild
-        )
-        yield* Effect.promise(() => server.received(at))
+        const kept: Array<Exchange> = []
+        const fiber = yield* Effect.forkChild(watch(model, { kept }))
+        const call = yield* Effect.promise(() => server.received(at))
         yield* Fiber.interrupt(fiber)
+        yield* Effect.promise(() => call.closed)
         assert.isEmpty(kept)
       }
       const exchange = keptOf(yield* watch(model))
@@ -266,7 +264,9 @@ describe.each(providers)("the wire of %s", (provider) => {
       assert.include(originals[0]?.kept[0]?.body.text, "You sent [redacted], I say.")
       assert.include(originals[5]?.kept[0]?.headers["x-request-id"], "for [redacted]")
       const last = originals[7]?.events.at(-1)
-      assert.deepStrictEqual<unknown>(last?.type === "completed" && last.turn.tool_calls[0]?.arguments, { key })
+      assert.deepStrictEqual<unknown>(last?.type === "completed" && last.turn.tool_calls[0]?.arguments, {
+        key
+      })
     })
   )
 })

@@ -1,0 +1,319 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit } from "effect"
+import { chmodSync, lstatSync, mkdirSync, readFileSync, readlinkSync, rmSync, symlinkSync } from "node:fs"
+import { join } from "node:path"
+import { diffTrees } from "../../support/Leaks.ts"
+import { makeRepo, type Files, type Repo } from "../../support/Repo.ts"
+import { about, applySource, look, planOf, remains, sameLook, sourceOf, withTree, type Change } from "./support.ts"
+
+const lines = (from: number, to: number): string =>
+  Array.from({ length: to - from + 1 }, (_, at) => `line ${from + at}\n`).join("")
+
+const files: Files = {
+  "a.txt": lines(1, 30),
+  "run.sh": { text: "#!/bin/sh\n", mode: 0o755 },
+  "dir/gone.txt": "gone\n",
+  "dir/deep/also.txt": "also\n",
+  "link": { symlink: "a.txt" },
+  "bin.dat": { b64: Buffer.from([0, 1, 2, 255, 254, 10, 13]).toString("base64") },
+  "näme with space.txt": "ü\n"
+}
+
+const fresh = (more: Files = {}) => makeRepo({ files: { ...files, ...more } })
+
+/** Everything that a patch can do, at once. */
+const everything: Change = {
+  files: {
+    "a.txt": lines(1, 30).replace("line 3\n", "line three\n"),
+    "run.sh": { text: "#!/bin/sh\n", mode: 0o644 },
+    "näme with space.txt": { text: "ö\n", mode: 0o755 },
+    "new/file.txt": "new\n",
+    "link": { symlink: "run.sh" },
+    "bin.dat": { b64: Buffer.from([0, 9, 9, 255]).toString("base64") }
+  },
+  removed: ["dir"]
+}
+
+const status = (repo: Repo) => repo.git("status", "--porcelain", "--untracked-files=all")
+
+describe("a clean apply", () => {
+  it.effect("writes every kind of change, as git apply would, and leaves the index alone", () =>
+    Effect.gen(function* () {
+      const repo = fresh()
+      yield* Effect.addFinalizer(() => Effect.sync(repo.dispose))
+      repo.write({ "staged.txt": "staged\n" })
+      repo.git("add", "staged.txt")
+      const source = sourceOf(repo, everything)
+      const index = readFileSync(join(repo.root, ".git", "index"))
+      const { plan, record } = yield* applySource(repo.root, source)
+      assert.deepStrictEqual(plan.conflicts, [])
+      assert.strictEqual(record?.phase, "done")
+      assert.deepStrictEqual(readFileSync(join(repo.root, ".git", "index")), index)
+      repo.git("add", "--all", "--force")
+      repo.git("rm", "--quiet", "--cached", "staged.txt")
+      assert.strictEqual(repo.git("write-tree"), source.tree)
+      assert.strictEqual(readlinkSync(join(repo.root, "link")), "run.sh")
+      assert.strictEqual(lstatSync(join(repo.root, "run.sh")).mode & 0o777, 0o644)
+      assert.isUndefined(lstatSync(join(repo.root, "dir"), { throwIfNoEntry: false }))
+    })
+  )
+
+  it.effect("undone is the tree of before, modes and empty places included", () =>
+    Effect.gen(function* () {
+      const repo = fresh()
+      yield* Effect.addFinalizer(() => Effect.sync(repo.dispose))
+      chmodSync(join(repo.root, "dir"), 0o750)
+      chmodSync(join(repo.root, "a.txt"), 0o640)
+      const before = look(repo.root)
+      const source = sourceOf(repo, everything)
+      yield* applySource(repo.root, source)
+      assert.isFalse(sameLook(before, look(repo.root)))
+      assert.strictEqual(lstatSync(join(repo.root, "a.txt")).mode & 0o777, 0o640)
+      const changed = yield* withTree(repo.root, (tree) =>
+        Effect.flatMap(tree.last(about.run_id), (record) =>
+          record === null ? Effect.succeed(["no record"]) : tree.undo(record)
+        )
+      )
+      assert.deepStrictEqual(changed, [])
+      assert.isTrue(sameLook(before, look(repo.root)))
+      assert.strictEqual(status(repo), "")
+      assert.deepStrictEqual(remains(repo.root), [])
+    })
+  )
+
+  it.effect("turns a directory into a file and a file into a directory, and back", () =>
+    Effect.gen(function* () {
+      const repo = fresh()
+      yield* Effect.addFinalizer(() => Effect.sync(repo.dispose))
+      const before = look(repo.root)
+      const source = sourceOf(repo, {
+        removed: ["dir", "a.txt"],
+        files: { "dir": "now a file\n", "a.txt/inside.txt": "now a directory\n" }
+      })
+      const { plan } = yield* applySource(repo.root, source)
+      assert.deepStrictEqual(plan.conflicts, [])
+      assert.strictEqual(repo.read("dir"), "now a file\n")
+      assert.strictEqual(repo.read("a.txt/inside.txt"), "now a directory\n")
+      yield* withTree(repo.root, (tree) =>
+        Effect.flatMap(tree.last(null), (record) => (record === null ? Effect.void : tree.undo(record)))
+      )
+      assert.isTrue(sameLook(before, look(repo.root)))
+    })
+  )
+})
+
+describe("a tree that moved on", () => {
+  it.effect("is merged where both changed different lines", () =>
+    Effect.gen(function* () {
+      const repo = fresh()
+      yield* Effect.addFinalizer(() => Effect.sync(repo.dispose))
+      const source = sourceOf(repo, everything)
+      repo.write({ "a.txt": lines(1, 30).replace("line 25\n", "mine\n") })
+      const { plan } = yield* applySource(repo.root, source)
+      assert.deepStrictEqual(
+        plan.steps.filter((step) => step.merged).map((step) => step.path),
+        ["a.txt"]
+      )
+      assert.strictEqual(
+        repo.read("a.txt"),
+        lines(1, 30).replace("line 3\n", "line three\n").replace("line 25\n", "mine\n")
+      )
+    })
+  )
+
+  const clashes: ReadonlyArray<readonly [string, (repo: Repo) => void, string]> = [
+    ["the same line", (repo) => repo.write({ "a.txt": lines(1, 30).replace("line 3\n", "mine\n") }), "a.txt"],
+    ["a deleted file", (repo) => repo.write({ "dir/gone.txt": "mine\n" }), "dir/gone.txt"],
+    ["a file that is gone", (repo) => rmSync(join(repo.root, "a.txt")), "a.txt"],
+    ["a binary file", (repo) => repo.write({ "bin.dat": { b64: "AAEC" } }), "bin.dat"],
+    ["an untracked file in the way", (repo) => repo.write({ "new/file.txt": "mine\n" }), "new/file.txt"],
+    ["a file where a directory must be", (repo) => repo.write({ "new": "mine\n" }), "new/file.txt"],
+    ["a link", (repo) => repo.write({ "link": { symlink: "mine" } }), "link"]
+  ]
+  it.effect.each(clashes)("conflicts in %s, and nothing is written", ([, meddle, path]) =>
+    Effect.gen(function* () {
+      const repo = fresh()
+      yield* Effect.addFinalizer(() => Effect.sync(repo.dispose))
+      const source = sourceOf(repo, everything)
+      meddle(repo)
+      const before = look(repo.root)
+      const { plan, record } = yield* applySource(repo.root, source)
+      assert.deepStrictEqual(
+        plan.conflicts.map((each) => each.path),
+        [path]
+      )
+      assert.isNull(record)
+      assert.isTrue(sameLook(before, look(repo.root)))
+    })
+  )
+
+  it.effect("gets conflict markers when that is asked for, and loses none of the user's lines", () =>
+    Effect.gen(function* () {
+      const repo = fresh()
+      yield* Effect.addFinalizer(() => Effect.sync(repo.dispose))
+      const source = sourceOf(repo, everything)
+      repo.write({ "a.txt": lines(1, 30).replace("line 3\n", "mine\n"), "bin.dat": { b64: "AAEC" } })
+      const plan = yield* withTree(repo.root, (tree) =>
+        Effect.gen(function* () {
+          const plan = yield* planOf(tree, source, true)
+          yield* tree.write(plan.steps, about)
+          return plan
+        })
+      )
+      assert.deepStrictEqual(
+        plan.conflicts.map((each) => each.path),
+        ["a.txt", "bin.dat"]
+      )
+      const merged = repo.read("a.txt")
+      assert.match(merged, /<<<<<<< yours\nmine\n\|\|\|\|\|\|\| base\nline 3\n=======\nline three\n>>>>>>> patch\n/)
+      assert.deepStrictEqual(readFileSync(join(repo.root, "bin.dat")), Buffer.from("AAEC", "base64"))
+    })
+  )
+
+  it.effect("keeps what it has already", () =>
+    Effect.gen(function* () {
+      const repo = fresh()
+      yield* Effect.addFinalizer(() => Effect.sync(repo.dispose))
+      const source = sourceOf(repo, everything)
+      yield* applySource(repo.root, source)
+      const { plan } = yield* applySource(repo.root, source)
+      assert.deepStrictEqual(plan.steps, [])
+      assert.deepStrictEqual(plan.conflicts, [])
+    })
+  )
+})
+
+describe("line endings", () => {
+  const crlf = (text: string) => text.replaceAll("\n", "\r\n")
+  const checkout = (repo: Repo, setting: string) => {
+    repo.git("config", "core.autocrlf", setting)
+    rmSync(join(repo.root, "a.txt"))
+    repo.git("checkout", "--", "a.txt")
+  }
+
+  it.effect("of a checkout with core.autocrlf stay, and git sees only what the patch changed", () =>
+    Effect.gen(function* () {
+      const repo = fresh()
+      yield* Effect.addFinalizer(() => Effect.sync(repo.dispose))
+      const source = sourceOf(repo, everything)
+      checkout(repo, "true")
+      assert.strictEqual(repo.read("a.txt"), crlf(lines(1, 30)))
+      const { plan } = yield* applySource(repo.root, source)
+      assert.deepStrictEqual(plan.conflicts, [])
+      assert.strictEqual(repo.read("a.txt"), crlf(lines(1, 30).replace("line 3\n", "line three\n")))
+      assert.strictEqual(repo.read("new/file.txt"), "new\r\n")
+      assert.strictEqual(repo.git("diff", "--numstat", "--", "a.txt"), "1\t1\ta.txt")
+    })
+  )
+
+  it.effect("of a checkout with core.autocrlf stay in a merge, the user's own included", () =>
+    Effect.gen(function* () {
+      const repo = fresh()
+      yield* Effect.addFinalizer(() => Effect.sync(repo.dispose))
+      const source = sourceOf(repo, everything)
+      checkout(repo, "true")
+      repo.write({ "a.txt": crlf(lines(1, 30)).replace("line 25\r\n", "mine\n") })
+      yield* applySource(repo.root, source)
+      assert.strictEqual(
+        repo.read("a.txt"),
+        crlf(lines(1, 30)).replace("line 25\r\n", "mine\n").replace("line 3\r\n", "line three\r\n")
+      )
+    })
+  )
+})
+
+describe("what is refused", () => {
+  it.effect("a directory that became a symbolic link", () =>
+    Effect.gen(function* () {
+      const repo = fresh()
+      yield* Effect.addFinalizer(() => Effect.sync(repo.dispose))
+      const outside = join(repo.folder, "outside")
+      mkdirSync(outside)
+      const source = sourceOf(repo, everything)
+      symlinkSync(outside, join(repo.root, "new"))
+      const error = yield* Effect.flip(applySource(repo.root, source))
+      assert.match(error.message, /"new" is a symbolic link/)
+    })
+  )
+
+  it.effect("a repository of its own", () =>
+    Effect.gen(function* () {
+      const repo = fresh()
+      yield* Effect.addFinalizer(() => Effect.sync(repo.dispose))
+      const source = sourceOf(repo, everything)
+      mkdirSync(join(repo.root, "new", ".git"), { recursive: true })
+      const error = yield* Effect.flip(applySource(repo.root, source))
+      assert.match(error.message, /repository of its own/)
+    })
+  )
+
+  it.effect("a patch that does not give the tree that was checked", () =>
+    Effect.gen(function* () {
+      const repo = fresh()
+      yield* Effect.addFinalizer(() => Effect.sync(repo.dispose))
+      const source = sourceOf(repo, everything)
+      const other = sourceOf(repo, { files: { "a.txt": "other\n" } })
+      const error = yield* Effect.flip(applySource(repo.root, { ...source, patch: other.patch }))
+      assert.match(error.message, /does not give the tree/)
+    })
+  )
+
+  it.effect("a second apply at the same time", () =>
+    Effect.gen(function* () {
+      const repo = fresh()
+      yield* Effect.addFinalizer(() => Effect.sync(repo.dispose))
+      const error = yield* withTree(repo.root, () =>
+        Effect.flip(withTree(repo.root, () => Effect.void))
+      )
+      assert.match(error.message, /another looplane is applying/)
+      assert.strictEqual(error.reason, "refused")
+    })
+  )
+})
+
+describe("an apply that fails in the middle", () => {
+  it.effect("puts everything back, at whichever step", () =>
+    Effect.gen(function* () {
+      const names: Array<string> = []
+      const witness = fresh()
+      yield* Effect.addFinalizer(() => Effect.sync(witness.dispose))
+      const source = sourceOf(witness, everything)
+      yield* applySource(witness.root, source, { steps: (step) => Effect.sync(() => void names.push(step)) })
+      assert.includeMembers(names, ["record", "keep 0", "prepared", "write 0", "written", "done"])
+      const repo = fresh()
+      yield* Effect.addFinalizer(() => Effect.sync(repo.dispose))
+      const before = look(repo.root)
+      for (const name of names.slice(0, -1)) {
+        const exit = yield* Effect.exit(
+          applySource(repo.root, source, {
+            steps: (step) => (step === name ? Effect.die(new Error(name)) : Effect.void)
+          })
+        )
+        assert.isTrue(Exit.isFailure(exit), name)
+        assert.deepStrictEqual(diffTrees(before, look(repo.root)), [], name)
+        assert.deepStrictEqual(remains(repo.root), [], name)
+      }
+    })
+  )
+
+  it.effect("because the user writes at the same time, loses nothing of what the user wrote", () =>
+    Effect.gen(function* () {
+      const repo = fresh()
+      yield* Effect.addFinalizer(() => Effect.sync(repo.dispose))
+      const source = sourceOf(repo, everything)
+      const before = look(repo.root)
+      const error = yield* Effect.flip(
+        applySource(repo.root, source, {
+          steps: (step) =>
+            Effect.sync(() => {
+              if (step === "write 6") repo.write({ "run.sh": { text: "mine\n", mode: 0o755 } })
+            })
+        })
+      )
+      assert.match(error.message, /run\.sh was changed while/)
+      assert.strictEqual(repo.read("run.sh"), "mine\n")
+      repo.write({ "run.sh": { text: "#!/bin/sh\n", mode: 0o755 } })
+      assert.deepStrictEqual(diffTrees(before, look(repo.root)), [])
+    })
+  )
+})
