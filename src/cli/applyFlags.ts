@@ -49,7 +49,10 @@ export const applyShortDescription = "Apply a run's verified patch to your files
 
 export const applyExamples = [
   { command: "looplane apply", description: "The newest run of the repository here" },
-  { command: "looplane apply 0f3c --check", description: "What would happen, by the beginning of a run's id" },
+  {
+    command: "looplane apply 0f3c --check",
+    description: "What would happen, by the beginning of a run's id"
+  },
   { command: "looplane apply --undo", description: "Take the last apply back" },
   {
     command: "looplane apply last --branch fix/add",

@@ -202,7 +202,11 @@ export const sessionsFlags = {
     Flag.withAlias("q")
   ),
   show: optionalText("show", "One run's events, by id or the beginning of it", "RUN"),
-  replay: optionalText("replay", "One run's story for people: its turns, what was said and done, and when", "RUN"),
+  replay: optionalText(
+    "replay",
+    "One run's story for people: its turns, what was said and done, and when",
+    "RUN"
+  ),
   replayJson: optionalText(
     "replay-json",
     "The same as canonical JSON, byte for byte the same for equal journals",

@@ -144,7 +144,8 @@ export const openReceipt = (
       return Result.fail(`it is of version ${value["schema_version"]}, and this looplane reads version 1`)
     if (!sameBytes(encoder.encode(canonical(value)), bytes))
       return Result.fail("its bytes are not the canonical form that a receipt is written in: it was changed")
-    const { receipt_digest: _, ...rest } = value
+    // Left out of the text, as everything undefined is.
+    const rest = { ...value, receipt_digest: undefined }
     return Result.mapBoth(decodeReceipt(value), {
       onSuccess: (receipt) => ({ receipt, unsealed: encoder.encode(canonical(rest)) }),
       onFailure: (error) => `it is no receipt: ${error.message.split("\n").join(" ")}`

@@ -55,6 +55,17 @@ const limitOf = (reason: TerminalReason, { limits }: Task): ReceiptBody["limits_
   }
 }
 
+/** A check that did not run to an end; `without` is why, unless its outcome says more. Null for one that did. */
+const missing = (
+  name: string,
+  purpose: "preflight" | "final",
+  outcome: CheckOutcome | undefined,
+  without: string
+): ReceiptBody["not_run"][number] | null =>
+  outcome === undefined || outcome.verdict === "not_run"
+    ? { name, purpose, reason: outcome?.reason ?? without }
+    : null
+
 /** The receipt of a run that ended, without its digest; null for one that has not. */
 export const makeReceipt = (facts: ReceiptFacts): ReceiptBody | null => {
   const { request, state } = facts
@@ -105,20 +116,12 @@ export const makeReceipt = (facts: ReceiptFacts): ReceiptBody | null => {
       const { exit_code, reason, tests, verdict } = outcome
       return [{ name, verdict, exit_code, tests, reason: portable(reason) }]
     }),
-    not_run: declared.flatMap(({ name }): ReceiptBody["not_run"] => {
-      const on = (purpose: "preflight" | "final", outcome: CheckOutcome | undefined, without: string) =>
-        outcome === undefined || outcome.verdict === "not_run"
-          ? [{ name, purpose, reason: portable(outcome?.reason ?? null) ?? without }]
-          : []
-      return [
-        ...on("preflight", preflight.get(name), task.baseline ? "the run ended before" : "--no-baseline"),
-        ...on(
-          "final",
-          final.get(name),
-          "nothing was handed over that it could run on, or the run ended before"
-        )
-      ]
-    }),
+    not_run: declared.flatMap(({ name }) =>
+      [
+        missing(name, "preflight", preflight.get(name), task.baseline ? "the run ended before" : "--no-baseline"),
+        missing(name, "final", final.get(name), "nothing was handed over, or the run ended before")
+      ].flatMap((one) => (one === null ? [] : [{ ...one, reason: portable(one.reason) ?? "" }]))
+    ),
     limits_hit: limitOf(ended.terminal_reason, task),
     dependencies:
       prepared === null

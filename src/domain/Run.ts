@@ -226,7 +226,7 @@ const anew = (state: RunState): RunState => ({
 })
 
 /** What a reader should know of a dirty source. */
-const leftOut = ({ left_out }: EventData<"workspace.prepared">): ReadonlyArray<string> => {
+export const leftOut = ({ left_out }: EventData<"workspace.prepared">): ReadonlyArray<string> => {
   if (left_out.length === 0) return []
   const shown = left_out.slice(0, 5).join(", ")
   const more = left_out.length > 5 ? ` and ${left_out.length - 5} more` : ""

@@ -97,7 +97,7 @@ const mocha: Runner = {
       const match = /^ {2}(\d+) (passing|failing)\b/.exec(line)
       if (match?.[2] === "passing") reports.push(Number(match[1]))
       else if (match !== null && reports.length > 0) reports.push((reports.pop() ?? 0) + Number(match[1]))
-      else if (/^Error: No test files found/.test(line)) reports.push(0)
+      else if (line.startsWith("Error: No test files found")) reports.push(0)
       // Its TAP counts what passed and failed only.
       else if (args.length > 0 && /^# tests \d+$/.test(line)) tap.push(Number(line.slice("# tests ".length)))
     }

@@ -53,6 +53,8 @@ export interface RunningCli extends AsyncDisposable {
   readonly signal: (signal?: NodeJS.Signals, to?: "process" | "group") => void
   readonly write: (text: string) => void
   readonly closeStdin: () => void
+  /** Stops reading: whatever the command writes there from now on meets a closed pipe. */
+  readonly closeStdout: () => void
   /** Resolves when the command has ended and its output is closed. */
   readonly done: Promise<CliResult>
 }
@@ -205,6 +207,7 @@ export const startCli = (args: ReadonlyArray<string>, options: CliOptions): Runn
     signal,
     write: (text) => void child.stdin?.write(text),
     closeStdin: () => void child.stdin?.end(),
+    closeStdout: () => void child.stdout?.destroy(),
     done,
     [Symbol.asyncDispose]: async () => {
       killAll()

@@ -3,7 +3,6 @@
  */
 import { Effect, FileSystem, Option, Path } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { canonical } from "../../domain/Canonical.ts"
 import type { Recording } from "../../domain/Recording.ts"
 import { refuse } from "../../domain/Refusal.ts"
 import { layerRead, layerStore } from "../../layers/Live.ts"
@@ -30,10 +29,13 @@ const writeWhole = Effect.fnUntraced(function* (file: string, content: string, f
   yield* write.pipe(
     Effect.andThen(place),
     Effect.ensuring(Effect.ignore(fs.remove(temporary, { force: true }))),
-    Effect.catchTag("PlatformError", (error) =>
-      error.reason._tag === "AlreadyExists"
-        ? Effect.fail(refuse(`${file} is there already: --force replaces it`))
-        : endWith(1, `${file} cannot be written: ${error.message}`)
+    Effect.catchTag(
+      "PlatformError",
+      Effect.fnUntraced(function* (error) {
+        if (error.reason._tag === "AlreadyExists")
+          return yield* refuse(`${file} is there already: --force replaces it`)
+        return yield* endWith(1, `${file} cannot be written: ${error.message}`)
+      })
     )
   )
 })
@@ -55,8 +57,9 @@ export const bundleRun = Effect.fn("cli.bundleRun")(function* (input: BundleInpu
     const settings = yield* Settings
     const runRoot = path.resolve(Option.getOrElse(input.runRoot, () => settings.run_root))
     const recording = yield* recordingOf(input.run).pipe(Effect.provide(layerStore({ runRoot })))
-    const content = yield* Effect.orDie(recordingFile(recording))
-    yield* writeWhole(file, canonical(content), input.force)
+    // Keys stay in their order: the bytes of a request follow the order in which schemas and arguments were kept.
+    const content = JSON.stringify(yield* Effect.orDie(recordingFile(recording)), null, 2)
+    yield* writeWhole(file, `${content}\n`, input.force)
     const { repository } = recording.request.task
     const naming = namesPlaces(recording)
     yield* writeErr(

@@ -66,7 +66,10 @@ export const showSessions = Effect.fn("cli.showSessions")(
       if (Option.isSome(input.forkFromEvent)) {
         const sequence = Option.getOrNull(input.sequence)
         if (sequence === null || sequence < 0)
-          return yield* endWith(2, "--fork-from-event needs --sequence N: the event to fork from (see --show)")
+          return yield* endWith(
+            2,
+            "--fork-from-event needs --sequence N: the event to fork from (see --show)"
+          )
         const fork = yield* store.fork(input.forkFromEvent.value, { sequence, run_id: yield* newRunId })
         return yield* writeOut(
           input.output === "json"
@@ -74,7 +77,8 @@ export const showSessions = Effect.fn("cli.showSessions")(
             : `${fork.run_id}\ngo on with it: looplane resume ${fork.run_id}\n`
         )
       }
-      if (Option.isSome(input.sequence)) return yield* endWith(2, "--sequence goes with --fork-from-event RUN")
+      if (Option.isSome(input.sequence))
+        return yield* endWith(2, "--sequence goes with --fork-from-event RUN")
       const replay = Option.orElse(input.replay, () => input.replayJson)
       if (Option.isSome(replay))
         return yield* writeOut(

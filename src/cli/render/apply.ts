@@ -64,7 +64,16 @@ export const applyJson = (outcome: ApplyOutcome) => {
   const none = { applied: [], merged: [], kept: [], conflicts: [] }
   switch (outcome._tag) {
     case "Nothing":
-      return { run_id, repository, ...none, kept: outcome.kept, dry_run: false, commit: null, branch: null, undo: null }
+      return {
+        run_id,
+        repository,
+        ...none,
+        kept: outcome.kept,
+        dry_run: false,
+        commit: null,
+        branch: null,
+        undo: null
+      }
     case "Conflicted":
       return {
         ...{ run_id, repository, ...none, conflicts: outcome.conflicts },

@@ -3,6 +3,7 @@
  */
 import { renderCommandLine } from "../../domain/CommandLine.ts"
 import type { ToolCall } from "../../domain/Conversation.ts"
+import { leftOut } from "../../domain/Run.ts"
 import type { RunEvent } from "../../domain/Event.ts"
 import { clip } from "./clip.ts"
 
@@ -17,7 +18,7 @@ const gist = (call: ToolCall): string => {
   return typeof value === "string" ? `${call.name} ${value}` : call.name
 }
 
-/** What a person wants to read of an event; null when it is not worth a line. */
+/** What a person wants to read of an event, at most two lines; null when it is not worth a line. */
 export const progressLine = (event: RunEvent): string | null => {
   switch (event.event_type) {
     case "run.created":
@@ -30,9 +31,10 @@ export const progressLine = (event: RunEvent): string | null => {
           : reason === null
             ? ""
             : `, without dependencies: ${reason}`
-      const dirty = event.data.left_out.length
-      const left = dirty === 0 ? "" : `; ${dirty} uncommitted paths are left out (--base working-tree)`
-      return line(`workspace ready${deps}${left}`)
+      return [
+        line(`workspace ready${deps}`),
+        ...leftOut(event.data).map((note) => line(`note: ${note}`))
+      ].join("\n")
     }
     case "workspace.restored": {
       const { found, tree } = event.data
@@ -43,7 +45,9 @@ export const progressLine = (event: RunEvent): string | null => {
           : "workspace put back to the last finished tool"
     }
     case "session.resumed":
-      return line(`going on after step ${event.data.resumed_step}  ${event.data.provider}/${event.data.model}`)
+      return line(
+        `going on after step ${event.data.resumed_step}  ${event.data.provider}/${event.data.model}`
+      )
     case "session.continued":
       return line(`follow-up task  ${event.data.provider}/${event.data.model}`)
     case "run.forked":

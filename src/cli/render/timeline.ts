@@ -64,8 +64,7 @@ const shown = (value: unknown, from: number): string => {
   return `${from > 0 ? "…" : ""}${piece}${from + maxShown - 40 < text.length ? "…" : ""}`
 }
 
-const textOf = (value: unknown): string =>
-  typeof value === "string" ? value : (JSON.stringify(value) ?? "")
+const textOf = (value: unknown): string => (typeof value === "string" ? value : (JSON.stringify(value) ?? ""))
 
 const placeLines = ({ path, played, recorded }: DifferingPlace): ReadonlyArray<string> => {
   const from = partOf(textOf(recorded), textOf(played))

@@ -12,6 +12,7 @@ const windowBytes = 64 * 1024
 const newline = 0x0a
 
 /** The beginning of every line, whichever version its envelope has. */
+const headerBytes = 64
 const header = /^\{"version":\d{1,15},"sequence":(\d{1,15}),/
 
 export interface Found {
@@ -34,15 +35,17 @@ export const findLine = Effect.fnUntraced(function* (
       const handle = yield* disk.open(file, "r")
       const size = Number((yield* handle.stat.pipe(failAt(file))).size)
 
+      const latin1 = new TextDecoder("latin1")
       /** Bytes from `at` on, fewer at the end of the file. */
       const read = (at: number, length: number) => readAt(handle, at, Math.min(length, size - at)).pipe(failAt(file))
-      const sequenceAt = Effect.fnUntraced(function* (at: number) {
-        const text = new TextDecoder("latin1").decode(yield* read(at, 64))
-        const sequence = header.exec(text)?.[1]
-        if (sequence === undefined)
-          return yield* damaged(file, `there is no line of a journal at byte ${at} of ${file}`)
-        return Number(sequence)
-      })
+      const sequenceOf = (line: Uint8Array, at: number) => {
+        const sequence = header.exec(latin1.decode(line.subarray(0, headerBytes)))?.[1]
+        return sequence === undefined
+          ? Effect.fail(damaged(file, `there is no line of a journal at byte ${at} of ${file}`))
+          : Effect.succeed(Number(sequence))
+      }
+      const sequenceAt = (at: number) =>
+        Effect.flatMap(read(at, headerBytes), (line) => sequenceOf(line, at))
       /** The offset behind the first newline at or behind `from`; null when there is none before `to`. */
       const behindNewline = Effect.fnUntraced(function* (from: number, to: number) {
         for (let at = from; at < to; at += windowBytes) {
@@ -67,12 +70,21 @@ export const findLine = Effect.fnUntraced(function* (
       }
       let last = -1
       for (let at = low; at < size; ) {
-        const end = yield* behindNewline(at, size)
+        const bytes = yield* read(at, windowBytes)
+        const first = bytes.indexOf(newline) + 1
+        const end = first > 0 ? at + first : yield* behindNewline(at + bytes.length, size)
         if (end === null) break
-        last = yield* sequenceAt(at)
-        if (last === wanted) return { line: yield* read(at, end - at), last }
-        if (last > wanted) break
-        at = end
+        // Whole lines of the window, or the one that is longer than it.
+        const lines = first > 0 ? bytes.subarray(0, bytes.lastIndexOf(newline) + 1) : yield* read(at, end - at)
+        for (let from = 0; from < lines.length; ) {
+          const to = lines.indexOf(newline, from) + 1
+          const line = lines.subarray(from, to)
+          last = yield* sequenceOf(line, at + from)
+          if (last === wanted) return { line, last }
+          if (last > wanted) return { line: null, last }
+          from = to
+        }
+        at += lines.length
       }
       return { line: null, last }
     })

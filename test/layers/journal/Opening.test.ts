@@ -68,7 +68,7 @@ describe("a journal whose end was cut", () => {
       const { entries } = yield* show("one")
       const whole = yield* fs.readFile(log("one"))
       const lineEnds = ends(whole)
-      const heads = [entries.length - 1, entries.length - 2, -1]
+      const heads = [entries.length - 1, entries.length - 2]
       for (const head of heads) {
         for (let cut = whole.length - 200; cut <= whole.length; cut++) {
           yield* fs.writeFile(log("one"), whole)
@@ -165,18 +165,17 @@ describe("a journal with a damaged byte", () => {
     const { fileSystem: fs, layer } = world()
     return Effect.gen(function* () {
       const long = note("told at length ".repeat(1200))
-      yield* wholeRun("one", [note("first"), long, note("last")])
+      yield* wholeRun("one", [long, note("last")])
       const { entries } = yield* show("one")
       const whole = yield* fs.readFile(log("one"))
-      for (const bit of [0x01, 0x20])
-        for (let at = 0; at < whole.length; at++) {
-          const changed = whole.slice()
-          changed[at] = (changed[at] ?? 0) ^ bit
-          yield* fs.writeFile(log("one"), changed)
-          const failure = yield* Effect.flip(Effect.scoped(open("one")))
-          assert.include(["damaged", "newer_version"], failure.reason, `byte ${at}`)
-          assert.match(failure.message, /^line \d of |^1 event is lost from the end of /, `byte ${at}`)
-        }
+      for (let at = 0; at < whole.length; at++) {
+        const changed = whole.slice()
+        changed[at] = (changed[at] ?? 0) ^ (at % 2 === 0 ? 0x01 : 0x20)
+        yield* fs.writeFile(log("one"), changed)
+        const failure = yield* Effect.flip(Effect.scoped(open("one")))
+        assert.include(["damaged", "newer_version"], failure.reason, `byte ${at}`)
+        assert.match(failure.message, /^line \d of |^1 event is lost from the end of /, `byte ${at}`)
+      }
       yield* fs.writeFile(log("one"), whole)
       yield* opened("one", {}, (taken) =>
         Effect.gen(function* () {
@@ -368,7 +367,7 @@ describe("one writer", () => {
       yield* former.barrier
       const before = yield* fs.readFileString(log("one"))
       // Another store has other locks: as if somebody had deleted the lock file.
-      const taken = yield* open("one").pipe(Effect.provide(Layer.fresh(storeOn(fs))))
+      const taken = yield* open("one").pipe(Effect.provide(Layer.fresh(storeOn(fs, root, 100))))
       for (const name of ["changes.patch", "result.json"])
         assert.strictEqual((yield* Effect.flip(former.writeFile(name, "{}"))).reason, "busy")
       assert.strictEqual((yield* Effect.flip(former.checkpoint)).reason, "busy")
@@ -405,11 +404,11 @@ describe("taking a run over", () => {
       for (const name of [".result.json.tmp", ".session.json.tmp", "blobs/.abc.tmp", "mine.tmp", ".kept"])
         yield* fs.writeFileString(runPath("one", name), "half")
       yield* fs.makeDirectory(runPath("one", ".git.tmp/objects"), { recursive: true })
-      const before = new Set(yield* fs.readDirectory(`${root}/one`, { recursive: true }))
+      const before = yield* fs.readDirectory(`${root}/one`, { recursive: true })
       yield* Effect.scoped(open("one"))
       const after = new Set(yield* fs.readDirectory(`${root}/one`, { recursive: true }))
       assert.deepStrictEqual(
-        [...before.difference(after)].toSorted(),
+        before.filter((name) => !after.has(name)).toSorted(),
         [".git.tmp", ".git.tmp/objects", ".result.json.tmp", ".session.json.tmp", "blobs/.abc.tmp"].toSorted()
       )
     }).pipe(Effect.provide(layer))

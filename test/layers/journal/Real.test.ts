@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url"
 import * as Store from "../../../src/layers/journal/Store.ts"
 import * as WriterLock from "../../../src/layers/journal/WriterLock.ts"
 import { RunStore } from "../../../src/services/RunStore.ts"
-import { create, story, wholeRun } from "./support.ts"
+import { create, note, runId, story, wholeRun } from "./support.ts"
 
 const platform = Layer.mergeAll(NodeFileSystem.layer, NodePath.layer, SecureRandom.layerWebCrypto)
 
@@ -155,5 +155,79 @@ describe("the store on a real disk", () => {
           }
         })
       )
+  )
+
+  it.live("takes a run over from a process that was killed, and not before", () =>
+    onDisk((runRoot) =>
+      Effect.gen(function* () {
+        const fs = yield* FileSystem.FileSystem
+        const store = yield* RunStore
+        yield* wholeRun("one", story.slice(0, -1))
+        yield* fs.truncate(
+          `${runRoot}/one/events.jsonl`,
+          Number((yield* fs.stat(`${runRoot}/one/events.jsonl`)).size) - 7
+        )
+        yield* fs.writeFileString(`${runRoot}/one/session.json`, "")
+        const child = yield* holder(`${runRoot}/one/${Store.lockName}`)
+        const careful = { accept_loss: false, continuing: false }
+        const refused = yield* Effect.flip(Effect.scoped(store.open("one", careful)))
+        assert.strictEqual(refused.reason, "busy")
+        assert.include(refused.message, "another process is working on run one")
+        yield* Effect.promise(() => end(child))
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const { journal } = yield* store.open("last", careful)
+            yield* journal.append(note("taken over"))
+            yield* journal.barrier
+          })
+        )
+        const { entries, manifest } = yield* store.show("one")
+        assert.strictEqual(entries.length, story.length)
+        assert.strictEqual(manifest?.head.hash, entries.at(-1)?.hash)
+        yield* store.fork("one", { sequence: 4, run_id: runId("two") })
+        yield* fs.makeDirectory(`${runRoot}/one/git/objects/ab`, { recursive: true })
+        yield* fs.writeFileString(`${runRoot}/one/git/objects/ab/cd`, "object", { mode: 0o444 })
+        yield* Effect.scoped(store.open("two", careful))
+        assert.strictEqual((yield* fs.stat(`${runRoot}/two/git/objects/ab/cd`)).mode & 0o777, 0o444)
+        assert.strictEqual((yield* store.show("two")).entries.length, 6)
+      })
+    )
+  )
+
+  it.live("lists two thousand bundles, one of them with a sparse journal of two gigabytes", () =>
+    onDisk((runRoot) =>
+      Effect.gen(function* () {
+        const fs = yield* FileSystem.FileSystem
+        const store = yield* RunStore
+        yield* wholeRun("run-0")
+        yield* Effect.forEach(
+          Array.from({ length: 2_000 }, (_, n) => `${runRoot}/run-${n + 1}`),
+          (directory) =>
+            Effect.andThen(
+              fs.makeDirectory(directory),
+              Effect.forEach(["request.json", "session.json", "result.json"], (name) =>
+                fs.link(`${runRoot}/run-0/${name}`, `${directory}/${name}`)
+              )
+            ),
+          { concurrency: 16, discard: true }
+        )
+        yield* fs.writeFileString(`${runRoot}/run-7/events.jsonl`, "")
+        yield* fs.truncate(`${runRoot}/run-7/events.jsonl`, 2 * 1024 ** 3)
+        const before = process.memoryUsage().rss
+        assert.strictEqual((yield* store.list({ limit: 50, query: null })).length, 50)
+        assert.strictEqual((yield* store.list({ limit: 50, query: "nothing like it" })).length, 0)
+        assert.isNull(yield* store.unfinished)
+        assert.isBelow(process.memoryUsage().rss - before, 150 * 1024 ** 2)
+        for (const look of [
+          Effect.asVoid(store.show("run-7")),
+          Effect.asVoid(store.fork("run-7", { sequence: 3, run_id: runId("fork") })),
+          Effect.asVoid(Effect.scoped(store.open("run-7", { accept_loss: false, continuing: false })))
+        ])
+          assert.deepInclude(yield* Effect.flip(look), {
+            reason: "damaged",
+            path: `${runRoot}/run-7/events.jsonl`
+          })
+      })
+    )
   )
 })

@@ -163,10 +163,11 @@ export const resultOf = (run_id: RunId): RunResult => ({
 })
 
 /** Random bytes that are the same in every test. */
-const countedRandom = Layer.sync(SecureRandom.SecureRandom, () => {
-  let next = 0
-  return SecureRandom.make((size) => Uint8Array.from({ length: size }, () => next++ & 0xff))
-})
+const countedRandom = (first: number) =>
+  Layer.sync(SecureRandom.SecureRandom, () => {
+    let next = first
+    return SecureRandom.make((size) => Uint8Array.from({ length: size }, () => next++ & 0xff))
+  })
 
 export const runPath = (id: string, name: string): string => `${root}/${id}/${name}`
 
@@ -205,13 +206,15 @@ export const snapshot = (fs: FileSystem.FileSystem, directory: string) =>
     )
   })
 
+/** `first`: another one for a store that is to have random numbers of its own. */
 export const storeOn = (
   fileSystem: FileSystem.FileSystem,
-  run_root = root
+  run_root = root,
+  first = 0
 ): Layer.Layer<RunStore | FileSystem.FileSystem | Path.Path> =>
   Store.layerMemory({ run_root }).pipe(
     Layer.provideMerge(
-      Layer.mergeAll(Layer.succeed(FileSystem.FileSystem, fileSystem), Path.layer, countedRandom)
+      Layer.mergeAll(Layer.succeed(FileSystem.FileSystem, fileSystem), Path.layer, countedRandom(first))
     )
   )
 
@@ -249,3 +252,37 @@ export const wholeRun = (
       return journal
     })
   )
+
+/** Puts beside a journal what other layers keep there. */
+export const populate = (fs: FileSystem.FileSystem, id: string) =>
+  Effect.gen(function* () {
+    const files = {
+      "git/HEAD": "ref: refs/heads/main",
+      "git/index": "index",
+      "git/index.lock": "",
+      "git/objects/ab/cdef": "object",
+      "git/objects/tmp_obj_1": "half",
+      "deps/node_modules/tool.js": "run()",
+      "workspace/add.js": "a + b"
+    }
+    for (const [name, content] of Object.entries(files)) {
+      const file = runPath(id, name)
+      yield* fs.makeDirectory(file.slice(0, file.lastIndexOf("/")), { recursive: true })
+      yield* fs.writeFileString(file, content)
+    }
+    yield* fs.chmod(runPath(id, "deps/node_modules/tool.js"), 0o755)
+    yield* fs.makeDirectory(runPath(id, "deps/node_modules/.bin"))
+    yield* fs.symlink("../tool.js", runPath(id, "deps/node_modules/.bin/tool"))
+  })
+
+/** Makes all that lies below a directory, and its name, survive power loss. */
+export const settle = (fs: FileSystem.FileSystem, directory: string) =>
+  Effect.gen(function* () {
+    const sync = (path: string) => Effect.scoped(Effect.flatMap(fs.open(path), (file) => file.sync))
+    for (const name of yield* fs.readDirectory(directory, { recursive: true })) {
+      const type = (yield* fs.lstat(`${directory}/${name}`)).type
+      if (type !== "SymbolicLink") yield* sync(`${directory}/${name}`)
+    }
+    yield* sync(directory)
+    yield* sync("/")
+  })

@@ -155,7 +155,7 @@ describe("handed stream cases, over a socket and through the SDKs", () => {
             ...(each.deliverInChunks === undefined ? {} : { chunks: each.deliverInChunks })
           })
           const cuts = [step, chunked(step, "whole"), chunked(step, "split every character")]
-          if (body.length < 2_000) cuts.push(chunked(step, "1 byte each"))
+          if (body.length < 1_000) cuts.push(chunked(step, "1 byte each"))
           const server = yield* serving([step, ...cuts])
           check(yield* ask(server, provider), each.expect)
 

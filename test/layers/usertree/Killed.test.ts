@@ -4,7 +4,8 @@ import { cpSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { diffTrees, type Snapshot } from "../../support/Leaks.ts"
 import { makeRepo, type Repo } from "../../support/Repo.ts"
-import { about, applySource, attendance, drive, look, remains, sourceOf, withTree } from "./support.ts"
+import { attendance, bundleDriver, drive, look, remains, sourceOf } from "./support.ts"
+import { about, applySource, withTree } from "./trees.ts"
 
 const repository = () =>
   makeRepo({ files: { "a.txt": "a\n", "b.txt": "b\n", "old/c.txt": "c\n" }, dirty: { "b.txt": "b\nmine\n" } })
@@ -14,6 +15,7 @@ const change = { files: { "a.txt": "A\n", "new/d.txt": "d\n" }, removed: ["old"]
 interface Scene {
   readonly repo: Repo
   readonly file: string
+  readonly driver: string
   readonly before: Snapshot
   readonly after: Snapshot
   /** The steps of the whole apply, and of its undoing. */
@@ -27,6 +29,7 @@ const scene = Effect.gen(function* () {
   const source = sourceOf(repo, change)
   const file = join(repo.folder, "source.json")
   writeFileSync(file, JSON.stringify({ ...source, patch: Buffer.from(source.patch).toString("base64") }))
+  const driver = yield* Effect.promise(() => bundleDriver(repo.folder))
   const before = look(repo.root)
   const apply: Array<string> = []
   yield* applySource(repo.root, source, { steps: (step) => Effect.sync(() => void apply.push(step)) })
@@ -44,7 +47,7 @@ const scene = Effect.gen(function* () {
     { steps: (step) => Effect.sync(() => void undo.push(step)) }
   )
   assert.deepStrictEqual(diffTrees(before, look(repo.root)), [])
-  const made: Scene = { repo, file, before, after, steps: { apply, undo } }
+  const made: Scene = { repo, file, driver, before, after, steps: { apply, undo } }
   return made
 })
 
@@ -75,7 +78,7 @@ describe("killed with SIGKILL", { timeout: 180_000 }, () => {
       const ends: Array<string> = []
       for (const [at, name] of names.entries()) {
         const root = reset(made, from)
-        assert.strictEqual(yield* Effect.promise(() => drive([what, root, made.file, String(at)])), "SIGKILL")
+        assert.strictEqual(yield* Effect.promise(() => drive(made.driver, [what, root, made.file, String(at)])), "SIGKILL")
         yield* withTree(root, () => Effect.void)
         ends.push(`${name}: ${assertOldOrNew(root, made, `${what} at ${name}`)}`)
         // What is kept is a whole apply, and one that can be undone.
@@ -95,7 +98,7 @@ describe("killed with SIGKILL", { timeout: 180_000 }, () => {
         const root = reset(made, made.repo.root)
         const end = yield* Effect.promise(async () => {
           await using present = await attendance(made.repo.folder)
-          assert.strictEqual(await drive(["apply", root, made.file, String(at), present.path]), "SIGKILL")
+          assert.strictEqual(await drive(made.driver, ["apply", root, made.file, String(at), present.path]), "SIGKILL")
           await present.gone
           return assertOldOrNew(root, made, name)
         })

@@ -4,7 +4,8 @@ import { chmodSync, lstatSync, mkdirSync, readFileSync, readlinkSync, rmSync, sy
 import { join } from "node:path"
 import { diffTrees } from "../../support/Leaks.ts"
 import { makeRepo, type Files, type Repo } from "../../support/Repo.ts"
-import { about, applySource, look, planOf, remains, sameLook, sourceOf, withTree, type Change } from "./support.ts"
+import { look, remains, sameLook, sourceOf, type Change } from "./support.ts"
+import { about, applySource, planOf, withTree } from "./trees.ts"
 
 const lines = (from: number, to: number): string =>
   Array.from({ length: to - from + 1 }, (_, at) => `line ${from + at}\n`).join("")

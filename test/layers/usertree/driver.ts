@@ -6,9 +6,9 @@ import { Effect } from "effect"
 import { readFileSync } from "node:fs"
 import { connect } from "node:net"
 import type { PatchSource } from "../../../src/services/UserTree.ts"
-import { about, applySource, driverArgv, withTree } from "./support.ts"
+import { about, applySource, withTree } from "./trees.ts"
 
-const [mode = "", ...args] = process.argv.slice(2)
+const [program = "", mode = "", ...args] = process.argv.slice(1)
 
 const source = (file: string): PatchSource => {
   const value: PatchSource & { readonly patch: string } = JSON.parse(readFileSync(file, "utf8"))
@@ -41,7 +41,7 @@ const main = async () => {
   const [root = "", file = "", step = "", socket = "-"] = args
   const options = {
     steps: dieAt(Number(step)),
-    ...(socket === "-" ? {} : { watcher: driverArgv("watch", socket) })
+    ...(socket === "-" ? {} : { watcher: [process.execPath, program, "watch", socket] as const })
   }
   if (mode === "apply") await Effect.runPromise(applySource(root, source(file), options))
   else
