@@ -118,7 +118,12 @@ export const makeReceipt = (facts: ReceiptFacts): ReceiptBody | null => {
     }),
     not_run: declared.flatMap(({ name }) =>
       [
-        missing(name, "preflight", preflight.get(name), task.baseline ? "the run ended before" : "--no-baseline"),
+        missing(
+          name,
+          "preflight",
+          preflight.get(name),
+          task.baseline ? "the run ended before" : "--no-baseline"
+        ),
         missing(name, "final", final.get(name), "nothing was handed over, or the run ended before")
       ].flatMap((one) => (one === null ? [] : [{ ...one, reason: portable(one.reason) ?? "" }]))
     ),

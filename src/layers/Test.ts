@@ -184,8 +184,8 @@ export interface TestWorld {
   readonly checks: CheckScript
 }
 
-/** Everything that `run` needs, except somebody who answers: add `layerApproval`, or the headless one. */
-export const layerTest = (world: TestWorld) =>
+/** Everything that `run` needs, on a disk of the caller's, except somebody who answers. */
+export const layerTestOn = (world: TestWorld) =>
   Layer.mergeAll(
     Store.layerMemory({ run_root: "/runs" }),
     Layer.succeed(Models, Models.of({ candidates: world.models })),
@@ -196,4 +196,8 @@ export const layerTest = (world: TestWorld) =>
     layerReproduction(world.memory),
     Digest.layerWebCrypto,
     Tools.layer.pipe(Layer.provide(MemorySearch.layerMemory(world.memory)))
-  ).pipe(Layer.provideMerge(Layer.mergeAll(MemoryFs.layer(), Path.layer, layerRandom)))
+  )
+
+/** Everything that `run` needs, except somebody who answers: add `layerApproval`, or the headless one. */
+export const layerTest = (world: TestWorld) =>
+  layerTestOn(world).pipe(Layer.provideMerge(Layer.mergeAll(MemoryFs.layer(), Path.layer, layerRandom)))

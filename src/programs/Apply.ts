@@ -1,20 +1,16 @@
 /**
  * Taking a run's patch home: into the user's work tree or onto a branch, and back out again.
  */
-import { Effect, Path, Result, Schedule, Stream } from "effect"
-import { type ApplyConflict, decide, type MergedText, planApply, type SurveyedPath } from "../domain/Apply.ts"
-import { type CommitId, type Digest, RunId } from "../domain/Ids.ts"
-import type { TreeId } from "../domain/Ids.ts"
-import { isKnownType, type RunEvent, type UnknownEvent } from "../domain/Event.ts"
-import { fromOctets } from "../domain/Octets.ts"
+import { Effect, Schedule } from "effect"
+import { decide, type MergedText, type SurveyedPath } from "../domain/Apply.ts"
+import { type ApplyConflict, planApply } from "../domain/ApplyPlan.ts"
+import { type CommitId, RunId } from "../domain/Ids.ts"
 import { refuse } from "../domain/Refusal.ts"
-import { artifactNames, type ChangedFile, type RunResult } from "../domain/Result.ts"
-import type { RunRequest } from "../domain/Request.ts"
+import type { ChangedFile } from "../domain/Result.ts"
 import { Git } from "../services/Git.ts"
 import { RunStore, type RunSummary } from "../services/RunStore.ts"
-import { type OpenUserTree, type PatchSource, type Recovery, UserTree } from "../services/UserTree.ts"
-import { digestOf } from "./MakeReceipt.ts"
-import { openFile, readRegular } from "./ReceiptFiles.ts"
+import { type OpenUserTree, type Recovery, UserTree } from "../services/UserTree.ts"
+import { readEvidence } from "./PatchEvidence.ts"
 
 /** Which run, and which repository. */
 export interface ApplyTarget {
@@ -105,111 +101,6 @@ const choose = Effect.fnUntraced(function* (target: ApplyTarget) {
   if (summary === undefined)
     return yield* refuse(`no run of ${root} was found: name one (looplane sessions lists them)`)
   return { summary, root }
-})
-
-/** What the journal says of the patch and of the run's end. */
-interface Told {
-  readonly patch: Uint8Array | null
-  readonly tree: TreeId | null
-  readonly start: TreeId | null
-  readonly instruction: string | null
-  readonly reason: RunResult["terminal_reason"] | null
-}
-
-const isKnown = (event: RunEvent | UnknownEvent): event is RunEvent => isKnownType(event.event_type)
-
-const tell = (told: Told, event: RunEvent | UnknownEvent): Told => {
-  if (!isKnown(event)) return told
-  switch (event.event_type) {
-    case "workspace.prepared":
-      return { ...told, start: event.data.tree }
-    case "session.continued":
-      return { ...told, instruction: event.data.instruction, reason: null }
-    case "patch.collected":
-      return { ...told, patch: fromOctets(event.data.patch), tree: event.data.tree }
-    case "run.ended":
-      return { ...told, reason: event.data.terminal_reason }
-    default:
-      return told
-  }
-}
-
-const sameBytes = (left: Uint8Array, right: Uint8Array): boolean =>
-  left.length === right.length && left.every((byte, at) => byte === right[at])
-
-interface Evidence {
-  readonly patch: Uint8Array
-  readonly patch_digest: Digest
-  readonly source: PatchSource
-  readonly request: RunRequest
-  readonly instruction: string
-  /** Why the patch is less than verified; null when it is verified. */
-  readonly doubt: string | null
-}
-
-/** The patch of a run with everything that vouches for it. A patch that was changed since is none. */
-const readEvidence = Effect.fnUntraced(function* ({ directory, request, result, run_id }: RunSummary) {
-  const store = yield* RunStore
-  const path = yield* Path.Path
-  if (request === null)
-    return yield* refuse(`run ${run_id} cannot be applied: its request.json is missing or cannot be read`)
-  if (result === null)
-    return yield* refuse(
-      `run ${run_id} has not ended, so it has no patch yet: looplane resume ${run_id} goes on with it`
-    )
-  const nothing: Told = { patch: null, tree: null, start: null, instruction: null, reason: null }
-  const told = yield* store.entries(directory).pipe(
-    Stream.runFold(
-      () => nothing,
-      (state, { event }) => tell(state, event)
-    )
-  )
-  const file = path.join(directory, artifactNames.patch)
-  const read = yield* readRegular(file)
-  if (Result.isFailure(read))
-    return yield* refuse(`the patch of run ${run_id} cannot be read: ${file}: ${read.failure}`)
-  const patch = read.success
-  const tampered = refuse(
-    `the patch of run ${run_id} is not what the run wrote: ${file} was changed, so it is not applied`
-  )
-  // A run that could hand nothing over leaves an empty file whatever it had collected.
-  if (told.patch !== null && patch.length > 0 && !sameBytes(told.patch, patch)) return yield* tampered
-  const patch_digest = yield* digestOf(patch)
-  const { finding, receipt } = yield* openFile(path.join(directory, artifactNames.receipt))
-  if (receipt !== null && finding.status === "ok" && receipt.patch.digest !== patch_digest)
-    return yield* tampered
-  const verified = (reason: string | undefined | null) => reason === "verified"
-  const doubt = !verified(result.terminal_reason)
-    ? `it ended ${result.terminal_reason}`
-    : told.patch === null
-      ? "its journal does not hold the patch: an earlier version made it"
-      : !verified(told.reason)
-        ? `its journal says ${told.reason ?? "that it has not ended"}`
-        : receipt === null || finding.status !== "ok"
-          ? `its receipt does not vouch for it: ${finding.message}`
-          : !verified(receipt.verdict.terminal_reason) || receipt.run_id !== run_id
-            ? `its receipt says ${receipt.verdict.terminal_reason} of run ${receipt.run_id}`
-            : null
-  const { base, instruction } = request.task
-  const start = base.kind === "commit" ? base.commit : told.start
-  if (start === null)
-    return yield* refuse(`run ${run_id} does not say what it began from, so it cannot be applied`)
-  const evidence: Evidence = {
-    patch,
-    patch_digest,
-    request,
-    instruction: told.instruction ?? instruction,
-    doubt,
-    source: {
-      run_id,
-      patch,
-      base_commit: base.commit,
-      base: start,
-      tree: told.tree ?? result.tree,
-      run_directory: directory
-    }
-  }
-  return evidence
 })
 
 const sayRecovered = (target: ApplyTarget, recovered: ReadonlyArray<Recovery>) =>

@@ -2,7 +2,8 @@
  * The user's own work tree, to apply a patch to it: the one service that writes there.
  */
 import { Context, type Effect, Schema, type Scope } from "effect"
-import type { ApplyStep, MergedText, SurveyedPath, Texts } from "../domain/Apply.ts"
+import type { MergedText, SurveyedPath, Texts } from "../domain/Apply.ts"
+import type { ApplyStep } from "../domain/ApplyPlan.ts"
 import type { ApplyRecord } from "../domain/ApplyRecord.ts"
 import type { CommitId, Digest, RunId, TreeId } from "../domain/Ids.ts"
 

@@ -1,4 +1,15 @@
-import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, watch, writeFileSync } from "node:fs"
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  watch,
+  writeFileSync
+} from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { TreeId } from "../../src/domain/Ids.ts"
@@ -60,8 +71,14 @@ describe("looplane apply", () => {
     assert.strictEqual(repo.read(addFix.path), addFix.fixed)
     assert.strictEqual(repo.read("src/näme ü.js"), "new\n")
     assert.strictEqual(staged(repo), index)
-    assert.deepStrictEqual(result.stderr.trimEnd().split("\n"), ["applied src/add.js", "applied src/näme ü.js"])
-    assert.match(result.stdout, /^run run-1 is applied to .*: 2 files; to undo: looplane apply --undo run-1\n$/)
+    assert.deepStrictEqual(result.stderr.trimEnd().split("\n"), [
+      "applied src/add.js",
+      "applied src/näme ü.js"
+    ])
+    assert.match(
+      result.stdout,
+      /^run run-1 is applied to .*: 2 files; to undo: looplane apply --undo run-1\n$/
+    )
 
     const again = await apply(["--output", "json"])
     assert.strictEqual(again.code, 0)
@@ -153,7 +170,10 @@ describe("a patch that is not vouched for", () => {
     const before = snapshotTree(run.repo.root)
     const refused = await run.apply()
     assert.strictEqual(refused.code, 2)
-    assert.match(refused.stderr, /^looplane: run run-1 is not verified: it ended unverified; --unverified applies/)
+    assert.match(
+      refused.stderr,
+      /^looplane: run run-1 is not verified: it ended unverified; --unverified applies/
+    )
     assert.isTrue(oneLine(refused.stderr))
     assertUntouched(before, snapshotTree(run.repo.root))
     const result = await run.apply(["--unverified"])
@@ -167,19 +187,50 @@ describe("a patch that is not vouched for", () => {
     assert.isTrue(record.unverified)
   })
 
-  it.each([
-    ["the patch", "changes.patch"],
-    ["the receipt", "receipt.json"]
-  ])("is refused in one line when %s was changed", async (_, name) => {
+  const tampering: ReadonlyArray<
+    readonly [string, string, (text: string) => string, RegExp, ReadonlyArray<string>]
+  > = [
+    [
+      "the patch was changed",
+      "changes.patch",
+      (text) => text.replaceAll("right", "wrong"),
+      /was changed, so it is not applied/,
+      ["--unverified"]
+    ],
+    [
+      "the patch was emptied",
+      "changes.patch",
+      () => "",
+      /was changed, so it is not applied/,
+      ["--unverified"]
+    ],
+    [
+      "the receipt was changed",
+      "receipt.json",
+      (text) => text.replace('"passed"', '"failed"'),
+      /its receipt does not vouch for it/,
+      []
+    ],
+    [
+      "the journal was changed",
+      "events.jsonl",
+      (text) => text.replace("right", "wrong"),
+      /does not follow the line before it|is not the one/,
+      ["--unverified"]
+    ]
+  ]
+  it.each(tampering)("is refused in one line when %s", async (_, name, change, why, args) => {
     await using run = await ended()
     const before = snapshotTree(run.repo.root)
     const file = join(run.directory, name)
     chmodSync(file, 0o600)
-    writeFileSync(file, readFileSync(file, "utf8").replaceAll("right", "wrong").replace('"passed"', '"failed"'))
-    const result = await run.apply(name === "changes.patch" ? ["--unverified"] : [])
+    const text = readFileSync(file, "utf8")
+    assert.notStrictEqual(change(text), text)
+    writeFileSync(file, change(text))
+    const result = await run.apply(args)
     assert.strictEqual(result.code, 2, result.stderr)
     assert.isTrue(oneLine(result.stderr), result.stderr)
-    assert.match(result.stderr, name === "changes.patch" ? /was changed, so it is not applied/ : /its receipt does not/)
+    assert.match(result.stderr, why)
     assertUntouched(before, snapshotTree(run.repo.root))
   })
 
@@ -187,7 +238,7 @@ describe("a patch that is not vouched for", () => {
     await using run = await ended({}, { bundle: { reason: "no_changes" } })
     const result = await run.apply()
     assert.strictEqual(result.code, 0, result.stderr)
-    assert.strictEqual(result.stdout, "nothing to apply: run run-1 changed nothing\n")
+    assert.strictEqual(result.stdout, "nothing to apply: the patch of run run-1 is empty\n")
   })
 })
 
@@ -230,7 +281,12 @@ describe("a run that began from the working tree", () => {
   })
 })
 
-const identity = { GIT_AUTHOR_NAME: "Ada", GIT_AUTHOR_EMAIL: "ada@example.invalid", GIT_COMMITTER_NAME: "Ada", GIT_COMMITTER_EMAIL: "ada@example.invalid" }
+const identity = {
+  GIT_AUTHOR_NAME: "Ada",
+  GIT_AUTHOR_EMAIL: "ada@example.invalid",
+  GIT_COMMITTER_NAME: "Ada",
+  GIT_COMMITTER_EMAIL: "ada@example.invalid"
+}
 
 describe("on a branch", () => {
   it("is base plus patch, with a message that names the run, and no file is touched", async () => {
@@ -238,9 +294,17 @@ describe("on a branch", () => {
     const { repo, source } = run
     repo.write({ [addFix.path]: "mine\n" })
     repo.git("commit", "--quiet", "--all", "--message", "moved on")
-    writeFileSync(join(repo.root, ".git", "config"), "[user]\n\tname = Ada\n\temail = ada@example.invalid\n[core]\n\thooksPath = hooks\n", { flag: "a" })
+    writeFileSync(
+      join(repo.root, ".git", "config"),
+      "[user]\n\tname = Ada\n\temail = ada@example.invalid\n[core]\n\thooksPath = hooks\n",
+      { flag: "a" }
+    )
     mkdirSync(join(repo.root, "hooks"))
-    writeFileSync(join(repo.root, "hooks", "reference-transaction"), `#!/bin/sh\ntouch ${repo.folder}/hook-ran\n`, { mode: 0o755 })
+    writeFileSync(
+      join(repo.root, "hooks", "reference-transaction"),
+      `#!/bin/sh\ntouch ${repo.folder}/hook-ran\n`,
+      { mode: 0o755 }
+    )
     const before = look(repo.root)
     const index = readFileSync(join(repo.root, ".git", "index"))
     const result = await run.apply(["--branch", "fix/add", "--output", "json"])
@@ -249,7 +313,10 @@ describe("on a branch", () => {
     assert.strictEqual(result.json()["commit"], repo.git("rev-parse", "fix/add"))
     assert.strictEqual(repo.git("rev-parse", "fix/add^{tree}"), source.tree)
     assert.strictEqual(repo.git("rev-parse", "fix/add^"), source.base_commit)
-    assert.strictEqual(repo.git("log", "-1", "--format=%an <%ae>%n%B", "fix/add"), "Ada <ada@example.invalid>\nFix add.\n\nLooplane-Run: run-1\n")
+    assert.strictEqual(
+      repo.git("log", "-1", "--format=%an <%ae>%n%B", "fix/add"),
+      "Ada <ada@example.invalid>\nFix add.\n\nLooplane-Run: run-1\n"
+    )
     assert.deepStrictEqual(diffTrees(before, look(repo.root)), [])
     assert.deepStrictEqual(readFileSync(join(repo.root, ".git", "index")), index)
     assert.isFalse(existsSync(join(repo.folder, "hook-ran")))
@@ -275,7 +342,10 @@ describe("on a branch", () => {
 
 describe("with --commit", () => {
   it("commits exactly the paths of the patch on the current branch", async () => {
-    await using run = await ended({ files: { [addFix.path]: addFix.fixed, "bin/run": { text: "x\n", mode: 0o755 } }, removed: ["README.md"] })
+    await using run = await ended({
+      files: { [addFix.path]: addFix.fixed, "bin/run": { text: "x\n", mode: 0o755 } },
+      removed: ["README.md"]
+    })
     const { repo } = run
     repo.write({ "package.json": "{}\n", "other.txt": "mine\n" })
     const head = repo.git("rev-parse", "HEAD")
@@ -283,7 +353,10 @@ describe("with --commit", () => {
     assert.strictEqual(result.code, 0, result.stderr)
     assert.strictEqual(repo.git("rev-parse", "HEAD^"), head)
     assert.strictEqual(result.json()["commit"], repo.git("rev-parse", "main"))
-    assert.strictEqual(repo.git("show", "--format=%an", "--name-status", "HEAD"), "Ada\n\nD\tREADME.md\nA\tbin/run\nM\tsrc/add.js")
+    assert.strictEqual(
+      repo.git("show", "--format=%an", "--name-status", "HEAD"),
+      "Ada\n\nD\tREADME.md\nA\tbin/run\nM\tsrc/add.js"
+    )
     assert.strictEqual(repo.git("status", "--porcelain"), " M package.json\n?? other.txt")
     assert.strictEqual(repo.git("ls-tree", "HEAD", "bin/run").slice(0, 6), "100755")
     const undo = await run.apply(["--undo"])
@@ -304,9 +377,24 @@ describe("with --commit", () => {
   })
 
   it.each([
-    ["staged changes", (repo: Repo) => { repo.write({ "x.txt": "x\n" }); repo.git("add", "x.txt") }, /there are staged changes/],
-    ["changes of the user's in the same file", (repo: Repo) => repo.write({ [addFix.path]: `// mine\n${String(addFiles[addFix.path])}` }), /has changes of yours that are not committed/],
-    ["a merge", (repo: Repo) => writeFileSync(join(repo.root, ".git", "MERGE_HEAD"), `${repo.head}\n`), /in the middle of a merge/]
+    [
+      "staged changes",
+      (repo: Repo) => {
+        repo.write({ "x.txt": "x\n" })
+        repo.git("add", "x.txt")
+      },
+      /there are staged changes/
+    ],
+    [
+      "changes of the user's in the same file",
+      (repo: Repo) => repo.write({ [addFix.path]: `// mine\n${String(addFiles[addFix.path])}` }),
+      /has changes of yours that are not committed/
+    ],
+    [
+      "a merge",
+      (repo: Repo) => writeFileSync(join(repo.root, ".git", "MERGE_HEAD"), `${repo.head}\n`),
+      /in the middle of a merge/
+    ]
   ] as const)("refuses over %s", async (_, meddle, why) => {
     await using run = await ended()
     meddle(run.repo)
@@ -321,7 +409,9 @@ describe("with --commit", () => {
 
 describe("killed with SIGKILL while it writes", () => {
   it("leaves the old tree or the new one, without another command", async () => {
-    const files = Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`many/${at}.txt`, `old ${at}\n`]))
+    const files = Object.fromEntries(
+      Array.from({ length: 300 }, (_, at) => [`many/${at}.txt`, `old ${at}\n`])
+    )
     const changed = Object.fromEntries(Object.keys(files).map((path) => [path, `new ${path}\n`]))
     await using run = await ended({ files: changed }, { repo: { files } })
     const { home, repo } = run
@@ -346,11 +436,12 @@ describe("killed with SIGKILL while it writes", () => {
         const file = join(records, id, "record.json")
         return existsSync(file) && readFileSync(file, "utf8").includes('"phase": "done"')
       })
-    await new Promise<void>((resolve) => {
-      const gone = watch(records, { recursive: true }, () => settled() && resolve())
-      if (settled()) resolve()
-      void gone
-    })
+    const whole = Promise.withResolvers<void>()
+    const settle = () => (settled() ? whole.resolve() : undefined)
+    const settling = watch(records, { recursive: true }, settle)
+    settle()
+    await whole.promise
+    settling.close()
     const now = look(repo.root)
     const isNew = Object.entries(changed).every(([path, content]) => repo.read(path) === content)
     assert.isTrue(isNew || diffTrees(before, now).length === 0, diffTrees(before, now).slice(0, 5).join("\n"))

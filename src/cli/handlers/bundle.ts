@@ -16,7 +16,7 @@ const writeWhole = Effect.fnUntraced(function* (file: string, content: string, f
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const random = yield* SecureRandom.SecureRandom
-  const temporary = path.join(path.dirname(file), `.${path.basename(file)}.${yield* random.uuidV4()}.tmp`)
+  const temporary = path.join(path.dirname(file), `.${yield* random.uuidV4()}.tmp`)
   const write = Effect.scoped(
     Effect.gen(function* () {
       const handle = yield* fs.open(temporary, { flag: "wx", mode: 0o600 })

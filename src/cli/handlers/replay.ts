@@ -87,7 +87,8 @@ const jsonOf = (recording: Recording, agreed: number, difference: Difference | n
 
 const agreement = (recording: Recording, agreed: number): string => {
   const aside = recording.entries.length - agreed
-  return `replayed: ${agreed} events agree${aside === 0 ? "" : `; ${aside} are no program's to say and were passed over`}\n`
+  const passed = aside === 0 ? "" : `; passed over: ${aside} (of a fork, or of a later version)`
+  return `replayed: ${agreed} events agree${passed}\n`
 }
 
 /** Ends with 0 when the run came out as it was recorded, 1 when it did not, 2 when there is nothing to play. */

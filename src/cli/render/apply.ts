@@ -42,7 +42,7 @@ export const applySummary = (outcome: ApplyOutcome): string => {
   switch (outcome._tag) {
     case "Nothing":
       return outcome.kept.length === 0
-        ? `nothing to apply: run ${run_id} changed nothing`
+        ? `nothing to apply: the patch of run ${run_id} is empty`
         : `nothing to apply: ${root} has what run ${run_id} changed already`
     case "Conflicted":
       return `nothing is applied: ${files(outcome.conflicts.length)} in conflict (--conflicts writes what can be merged, with markers)`

@@ -1,7 +1,7 @@
 /**
  * A FileSystem that fails on purpose: every step that changes a disk is counted, and a plan says which of them fail.
  */
-import { Context, Effect, FileSystem, Layer, type PlatformError } from "effect"
+import { Context, type Duration, Effect, FileSystem, Layer, type PlatformError } from "effect"
 import { Errno, platformError, type ErrnoCode } from "./memory/Errno.ts"
 
 export type StepKind =
@@ -24,11 +24,14 @@ export interface Step {
   readonly path: string
 }
 
-export interface Fault {
-  readonly error: ErrnoCode
-  /** Of a write: this many bytes get through before it fails. */
-  readonly shortWrite?: number
-}
+export type Fault =
+  | {
+      readonly error: ErrnoCode
+      /** Of a write: this many bytes get through before it fails. */
+      readonly shortWrite?: number
+    }
+  /** The step happens, later. */
+  | { readonly delay: Duration.Duration }
 
 /** Wraps a file system. `plan` is asked before each step, and null lets it happen. */
 export const make = (
@@ -46,6 +49,7 @@ export const make = (
     Effect.suspend(() => {
       const fault = plan({ index: count++, kind, path })
       if (fault === null) return step
+      if ("delay" in fault) return Effect.andThen(Effect.sleep(fault.delay), step)
       const failure = Effect.fail(platformError(method, path, new Errno({ code: fault.error })))
       return fault.shortWrite === undefined ? failure : Effect.andThen(short(fault.shortWrite), failure)
     })

@@ -53,14 +53,12 @@ const placesIn = Effect.fnUntraced(function* (disk: Disk, root: string) {
 
 /** A file that cannot be read says no more than one that is missing. */
 const tried = <A>(read: Effect.Effect<Document<A>, unknown>): Effect.Effect<Document<A>> =>
-  Effect.catch(read, () => Effect.succeed<Document<A>>({ _tag: "Unreadable" }))
+  read.pipe(Effect.catch(() => Effect.succeed<Document<A>>({ _tag: "Unreadable" })))
 
 const present = (disk: Disk, directory: string, key: ArtifactKey) =>
   tried(
-    Effect.map(
-      disk.typeOf(disk.path.join(directory, artifactNames[key])),
-      (type): Document<null> =>
-        type === "File" ? { _tag: "Read", value: null } : { _tag: "Unreadable" }
+    Effect.map(disk.typeOf(disk.path.join(directory, artifactNames[key])), (type): Document<null> =>
+      type === "File" ? { _tag: "Read", value: null } : { _tag: "Unreadable" }
     )
   )
 
@@ -88,8 +86,7 @@ export const summarise = Effect.fnUntraced(function* (
     result === null || essential.has(key) || Object.hasOwn(result.artifacts, key)
   const missing = Record.keys(artifactNames).flatMap((key) => {
     const file = found[key]
-    if (file._tag === "Newer")
-      return [`${artifactNames[key]} (written by a newer version: ${file.version})`]
+    if (file._tag === "Newer") return [`${artifactNames[key]} (written by a newer version: ${file.version})`]
     return file._tag === "Unreadable" && demanded(key) ? [artifactNames[key]] : []
   })
   return {
@@ -123,9 +120,12 @@ const newest = Effect.fnUntraced(function* (
 ) {
   return yield* Stream.fromIterable(yield* placesIn(disk, root)).pipe(
     Stream.rechunk(1),
-    Stream.mapEffect((place) => Effect.map(passes(place), (yes) => (yes ? Option.some(place) : Option.none())), {
-      concurrency
-    }),
+    Stream.mapEffect(
+      (place) => Effect.map(passes(place), (yes) => (yes ? Option.some(place) : Option.none())),
+      {
+        concurrency
+      }
+    ),
     Stream.filter(Option.isSome),
     Stream.map((some) => some.value),
     Stream.take(limit),

@@ -19,7 +19,8 @@ const isPassing = (name: string): boolean => name.endsWith(".lock") || name.star
 
 const copyFile = Effect.fnUntraced(function* (disk: Disk, from: string, to: string, synced: boolean) {
   yield* disk.fs.copyFile(from, to).pipe(failAt(to))
-  if (synced) yield* Effect.scoped(Effect.flatMap(disk.open(to, "r"), (handle) => handle.sync.pipe(failAt(to))))
+  if (synced)
+    yield* Effect.scoped(Effect.flatMap(disk.open(to, "r"), (handle) => handle.sync.pipe(failAt(to))))
 })
 
 const copyInto = Effect.fnUntraced(function* (
@@ -93,7 +94,7 @@ export const joinFiles = Effect.fnUntraced(function* (
         yield* Effect.scoped(
           Effect.gen(function* () {
             const input = yield* disk.open(file, "r")
-            for (let left = length; left > 0; ) {
+            for (let left = length; left > 0;) {
               const count = yield* input
                 .read(buffer.subarray(0, Math.min(left, buffer.length)))
                 .pipe(failAt(file))

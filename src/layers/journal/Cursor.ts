@@ -81,8 +81,9 @@ export const openCursor = Effect.fnUntraced(function* (
 
   let { hash, sequence } = after
   let offset = 0
+  const size = Number((yield* handle.stat.pipe(failAt(file))).size)
   /** Holds `filled` bytes that are read and not handed out, from its start on. */
-  let buffer: Uint8Array = new Uint8Array(chunkBytes)
+  let buffer: Uint8Array = new Uint8Array(Math.min(chunkBytes, Math.max(size, 1)))
   let filled = 0
   let done = false
   let failure: StoreError | null = null

@@ -2,7 +2,7 @@
  * Writes that survive power loss, and reads that are bounded. Symbolic links are never followed.
  */
 import type { Scope } from "effect"
-import { Effect, FileSystem, Option, Path } from "effect"
+import { Effect, FileSystem, Path } from "effect"
 import { StoreError } from "../../services/RunStore.ts"
 import { failAt, invalid, isTaken } from "./Failure.ts"
 
@@ -81,30 +81,29 @@ export const makeDisk: Effect.Effect<Disk, never, FileSystem.FileSystem | Path.P
       )
     })
 
-    const typeOf: Disk["typeOf"] = (name) =>
+    const infoOf = (name: string): Effect.Effect<FileSystem.File.Info | null, StoreError> =>
       fs.lstat(name).pipe(
-        Effect.map((info) => info.type),
         Effect.catchTag("PlatformError", (error) =>
           error.reason._tag === "NotFound" ? Effect.succeed(null) : Effect.fail(error)
         ),
         failAt(name)
       )
+    const typeOf: Disk["typeOf"] = (name) => Effect.map(infoOf(name), (info) => info?.type ?? null)
 
     const read: Disk["read"] = Effect.fnUntraced(function* (file, limit) {
       // Opening a FIFO would wait for its writer, so the type is asked first.
-      if ((yield* typeOf(file)) !== "File") return null
+      const info = yield* infoOf(file)
+      const size = Number(info?.size ?? 0)
+      if (info?.type !== "File" || size > limit) return null
       return yield* Effect.scoped(
         Effect.gen(function* () {
           const handle = yield* open(file, "r")
-          const size = Number((yield* handle.stat.pipe(failAt(file))).size)
-          if (size > limit) return null
           const bytes = new Uint8Array(size)
           let filled = 0
           while (filled < size) {
-            const chunk = yield* handle.readAlloc(size - filled).pipe(failAt(file))
-            if (Option.isNone(chunk)) return null
-            bytes.set(chunk.value, filled)
-            filled += chunk.value.length
+            const count = yield* handle.read(bytes.subarray(filled)).pipe(failAt(file))
+            if (count === 0) return null
+            filled += count
           }
           return bytes
         })

@@ -23,7 +23,11 @@ export type Document<A> =
 const unreadable: Document<never> = { _tag: "Unreadable" }
 
 /** What one file holds, and how long it may be, in bytes. */
-const document = <S extends Schema.ConstraintDecoder<unknown>>(key: ArtifactKey, limit: number, schema: S) => {
+const document = <S extends Schema.ConstraintDecoder<unknown>>(
+  key: ArtifactKey,
+  limit: number,
+  schema: S
+) => {
   const decode = Schema.decodeUnknownResult(schema)
   return (disk: Disk, directory: string): Effect.Effect<Document<S["Type"]>, StoreError> =>
     Effect.map(

@@ -29,7 +29,10 @@ const named = Effect.fnUntraced(function* (disk: Disk, root: string, name: strin
   const [first, second] = names
   if (first === undefined) return null
   if (second !== undefined)
-    return yield* invalid(root, `${name} is the beginning of ${names.length} runs, among them ${first} and ${second}`)
+    return yield* invalid(
+      root,
+      `${name} is the beginning of ${names.length} runs, among them ${first} and ${second}`
+    )
   return yield* placeAt(disk, disk.path.join(root, first), first)
 })
 
@@ -39,7 +42,8 @@ export const findPlace = Effect.fnUntraced(function* (
   root: string,
   run: string
 ): Effect.fn.Return<Place, StoreError> {
-  if (run === "last") return (yield* last(disk, root)) ?? (yield* missing(root, `there are no runs in ${root}`))
+  if (run === "last")
+    return (yield* last(disk, root)) ?? (yield* missing(root, `there are no runs in ${root}`))
   const directory = disk.path.resolve(run)
   if (run.includes("/") || run.startsWith("."))
     return (yield* atPath(disk, directory)) ?? (yield* missing(directory, `there is no run in ${directory}`))
@@ -47,7 +51,6 @@ export const findPlace = Effect.fnUntraced(function* (
   if (found !== null) return found
   const elsewhere = run !== "" && (yield* disk.typeOf(directory)) === "Directory"
   return (
-    (elsewhere ? yield* atPath(disk, directory) : null) ??
-    (yield* missing(root, `no run ${run} in ${root}`))
+    (elsewhere ? yield* atPath(disk, directory) : null) ?? (yield* missing(root, `no run ${run} in ${root}`))
   )
 })

@@ -37,15 +37,15 @@ export const findLine = Effect.fnUntraced(function* (
 
       const latin1 = new TextDecoder("latin1")
       /** Bytes from `at` on, fewer at the end of the file. */
-      const read = (at: number, length: number) => readAt(handle, at, Math.min(length, size - at)).pipe(failAt(file))
+      const read = (at: number, length: number) =>
+        readAt(handle, at, Math.min(length, size - at)).pipe(failAt(file))
       const sequenceOf = (line: Uint8Array, at: number) => {
         const sequence = header.exec(latin1.decode(line.subarray(0, headerBytes)))?.[1]
         return sequence === undefined
           ? Effect.fail(damaged(file, `there is no line of a journal at byte ${at} of ${file}`))
           : Effect.succeed(Number(sequence))
       }
-      const sequenceAt = (at: number) =>
-        Effect.flatMap(read(at, headerBytes), (line) => sequenceOf(line, at))
+      const sequenceAt = (at: number) => Effect.flatMap(read(at, headerBytes), (line) => sequenceOf(line, at))
       /** The offset behind the first newline at or behind `from`; null when there is none before `to`. */
       const behindNewline = Effect.fnUntraced(function* (from: number, to: number) {
         for (let at = from; at < to; at += windowBytes) {
@@ -69,14 +69,15 @@ export const findLine = Effect.fnUntraced(function* (
         else high = middle
       }
       let last = -1
-      for (let at = low; at < size; ) {
+      for (let at = low; at < size;) {
         const bytes = yield* read(at, windowBytes)
         const first = bytes.indexOf(newline) + 1
         const end = first > 0 ? at + first : yield* behindNewline(at + bytes.length, size)
         if (end === null) break
         // Whole lines of the window, or the one that is longer than it.
-        const lines = first > 0 ? bytes.subarray(0, bytes.lastIndexOf(newline) + 1) : yield* read(at, end - at)
-        for (let from = 0; from < lines.length; ) {
+        const lines =
+          first > 0 ? bytes.subarray(0, bytes.lastIndexOf(newline) + 1) : yield* read(at, end - at)
+        for (let from = 0; from < lines.length;) {
           const to = lines.indexOf(newline, from) + 1
           const line = lines.subarray(from, to)
           last = yield* sequenceOf(line, at + from)

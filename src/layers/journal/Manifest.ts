@@ -20,7 +20,10 @@ export type Identity = Pick<
 const decode = Schema.decodeUnknownResult(Schema.Union([RunCreated, RunForked]))
 
 /** What an entry says about whose journal this is. A fork takes the name over from the run that it began in. */
-export const identityAfter = (before: Identity | null, { created_at, event }: StoredEntry): Identity | null => {
+export const identityAfter = (
+  before: Identity | null,
+  { created_at, event }: StoredEntry
+): Identity | null => {
   if (event.event_type !== "run.created" && event.event_type !== "run.forked") return before
   const decoded = decode(event)
   if (Result.isFailure(decoded)) return before

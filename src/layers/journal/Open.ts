@@ -36,7 +36,12 @@ const foldWhatIsThere = Effect.fnUntraced(function* (disk: Disk, directory: stri
 })
 
 /** Events that are lost for good, when the user goes on without them. */
-const lossOf = Effect.fnUntraced(function* (disk: Disk, directory: string, head: Head | null, folded: Folded) {
+const lossOf = Effect.fnUntraced(function* (
+  disk: Disk,
+  directory: string,
+  head: Head | null,
+  folded: Folded
+) {
   const { failure, mark } = folded
   if (failure === null) return 0
   const file = disk.path.join(directory, artifactNames.events)
@@ -107,7 +112,14 @@ export const takeOver = Effect.fnUntraced(function* (
   if (mark.sequence === -1)
     yield* journal.append({
       event_type: "run.created",
-      data: { run_id: identity.run_id, provider, model, prompt_version, base_sha, store_version: storeVersion }
+      data: {
+        run_id: identity.run_id,
+        provider,
+        model,
+        prompt_version,
+        base_sha,
+        store_version: storeVersion
+      }
     })
   const { missing } = yield* summarise(disk, place)
   return {

@@ -122,30 +122,7 @@ export const openHistory = Effect.fnUntraced(function* (
   }
 })
 
-export type JournalItem =
-  | ({ readonly _tag: "Entry" } & StoredEntry)
-  /** How far the history goes; offset and dropped bytes are those of the run's own file. */
-  | ({ readonly _tag: "End" } & Mark)
-
-/** The entries of a run in order, checked against their chain, then one `End`. */
-export const readJournal = (
-  disk: Disk,
-  directory: string,
-  head: Head | null
-): Stream.Stream<JournalItem, StoreError> =>
-  Stream.unwrap(
-    Effect.map(openHistory(disk, directory, { head, onBlob: everything.onBlob }), (cursor) =>
-      Stream.paginate(null, () =>
-        Effect.map(cursor.next, (entries): readonly [ReadonlyArray<JournalItem>, Option.Option<null>] =>
-          entries === null
-            ? [[{ _tag: "End", ...cursor.mark() }], Option.none()]
-            : [entries.map((entry) => ({ _tag: "Entry", ...entry })), Option.some(null)]
-        )
-      )
-    )
-  )
-
-/** The entries alone. */
+/** The entries of a run in order, checked against their chain. */
 export const entriesOf = (
   disk: Disk,
   directory: string,

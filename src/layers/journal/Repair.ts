@@ -37,7 +37,7 @@ const readFrom = Effect.fnUntraced(function* (
     Effect.gen(function* () {
       const handle = yield* disk.open(file, "r")
       const buffer = new Uint8Array(1024 * 1024)
-      for (let at = offset; ; ) {
+      for (let at = offset; ;) {
         const count = yield* handle.read(buffer, { position: BigInt(at) }).pipe(failAt(file))
         if (count === 0) return
         yield* use(buffer.subarray(0, count))

@@ -33,6 +33,21 @@ const over = new StoreError({
   message: "the recorded process ended here"
 })
 
+/** Turns of the event loop after which a fiber that can go on has come to where it waits. */
+export const quietTurns = 3
+
+export const eventLoopTurn = Effect.callback<void>((resume) => {
+  const immediate = setImmediate(() => resume(Effect.void))
+  return Effect.sync(() => clearImmediate(immediate))
+})
+
+const settle = Effect.gen(function* () {
+  for (let turns = 0; turns < quietTurns; turns++) yield* eventLoopTurn
+})
+
+/** What a run says when nothing more happens to it. */
+const lastWords: ReadonlySet<string> = new Set(["run.noted", "run.ended"])
+
 export interface Reel {
   readonly state: () => RunState
   readonly time_ms: () => number
@@ -54,6 +69,8 @@ export interface Reel {
   readonly next: () => RunEvent | null
   /** The first recorded event that is still to come in this process and fits. */
   readonly find: <A extends RunEvent>(fits: (event: RunEvent) => event is A) => A | null
+  /** Completes when the recorded process has nothing more to say than how it ended. */
+  readonly ending: Effect.Effect<void>
   /** Plays an event when its turn comes. One that is not the recorded one ends the play. */
   readonly offer: (event: RunEvent) => Effect.Effect<RecordedEntry, StoreError>
 }
@@ -115,6 +132,8 @@ export const makeReel = (
 
   const offer: Reel["offer"] = (event) =>
     Effect.gen(function* () {
+      // Before what goes on beside moves the time on, the run's main part begins the wait that it has announced.
+      let settled = laneOf(event) === "main"
       while (true) {
         const at = upcoming()
         if (closed && event.event_type !== "run.interrupted") return yield* over
@@ -124,6 +143,11 @@ export const makeReel = (
           continue
         }
         if (isKnown(at.event) && sameEvent(at.event, event)) {
+          if (!settled) {
+            settled = true
+            yield* settle
+            continue
+          }
           fold(at)
           skip()
           yield* played(at, state)
@@ -162,6 +186,11 @@ export const makeReel = (
     upcoming,
     next: () => first((event): event is RunEvent => laneOf(event) === "main"),
     find: first,
+    ending: Effect.gen(function* () {
+      const isOver = () =>
+        entries.slice(index, segment.to).every(({ event }) => !isKnown(event) || lastWords.has(event.event_type))
+      while (!isOver()) yield* turn
+    }),
     offer
   }
 }

@@ -36,7 +36,9 @@ export const workspaces = (reel: Reel, places: Map<string, { readonly wrote: Arr
   const failing = <A>(value: A | null, strip: string): Effect.Effect<A, WorkspaceError> => {
     if (value !== null) return Effect.succeed(value)
     const why = failure(reel, "workspace_failed") ?? failure(reel, "patch_artifact_failed")
-    return why === null ? Effect.never : Effect.fail(workspaceError(why.replace(strip, "")))
+    return why === null
+      ? Effect.never
+      : Effect.andThen(reel.ending, Effect.fail(workspaceError(why.replace(strip, ""))))
   }
   const patchPrefix = "the patch cannot be handed over: "
   const collected = (tree: TreeId) =>

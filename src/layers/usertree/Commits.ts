@@ -2,7 +2,8 @@
  * Commits in the user's repository, by plumbing alone: no hook, no filter, no signature, no maintenance.
  */
 import { Clock, Effect } from "effect"
-import type { ApplyStep, SurveyedPath } from "../../domain/Apply.ts"
+import type { SurveyedPath } from "../../domain/Apply.ts"
+import type { ApplyStep } from "../../domain/ApplyPlan.ts"
 import { inForm, sameBytes, toLf } from "../../domain/ApplyText.ts"
 import { CommitId } from "../../domain/Ids.ts"
 import type { FileNode } from "../../domain/patch/FileSet.ts"
@@ -62,7 +63,9 @@ export const makeBranch = Effect.fnUntraced(
       return yield* refused(`${JSON.stringify(name)} is no name for a branch`)
     const found = yield* runGit(here(place, ["rev-parse", "--verify", "--quiet", "--end-of-options", ref]))
     if (found.exit_code === 0)
-      return yield* refused(`there is a branch ${name} already: name another one, or remove it with git branch -d`)
+      return yield* refused(
+        `there is a branch ${name} already: name another one, or remove it with git branch -d`
+      )
     const env = yield* committer(place)
     const options = { location, commit: source.base_commit, run_directory: source.run_directory }
     const scratch = yield* makeScratch({ ...options, into: objectsOf(place) })
@@ -101,7 +104,12 @@ const sameAsHead = (head: FileNode | undefined, { modes, now }: SurveyedPath): b
 }
 
 /** What HEAD has at paths. */
-const atHead = Effect.fnUntraced(function* (place: Place, scratch: Scratch, head: string, paths: ReadonlySet<string>) {
+const atHead = Effect.fnUntraced(function* (
+  place: Place,
+  scratch: Scratch,
+  head: string,
+  paths: ReadonlySet<string>
+) {
   const listed = splitNul(yield* git(here(place, ["ls-tree", "-r", "-z", "--full-tree", head])))
   const entries = listed.flatMap((record) => {
     const tab = record.indexOf("\t")
@@ -129,7 +137,9 @@ export const checkCommit = Effect.fnUntraced(
       here(place, ["diff-index", "--cached", "--quiet", "--no-ext-diff", "--no-textconv", "HEAD", "--"])
     )
     if (staged.exit_code !== 0)
-      return yield* refused("there are staged changes: commit or unstage them first, or apply without --commit")
+      return yield* refused(
+        "there are staged changes: commit or unstage them first, or apply without --commit"
+      )
     const head = yield* headOf(place)
     const scratch = yield* makeScratch({ location, commit: head, run_directory: null, into: null })
     const there = yield* atHead(place, scratch, head, new Set(surveyed.map(({ path }) => path)))
@@ -152,7 +162,12 @@ export const commitSteps = Effect.fnUntraced(
     const { location } = place
     const env = yield* committer(place)
     const head = yield* headOf(place)
-    const scratch = yield* makeScratch({ location, commit: head, run_directory: null, into: objectsOf(place) })
+    const scratch = yield* makeScratch({
+      location,
+      commit: head,
+      run_directory: null,
+      into: objectsOf(place)
+    })
     const before = yield* atHead(place, scratch, head, new Set(steps.map(({ path }) => path)))
     const nothing = "0".repeat(head.length)
     const after = yield* Effect.forEach(steps, ({ form, path, to }) =>
@@ -191,7 +206,5 @@ export const commitSteps = Effect.fnUntraced(
   },
   Effect.scoped,
   Effect.uninterruptible,
-  Effect.mapError((cause) =>
-    failed(`the patch is applied, and not committed: ${cause.message}`, cause)
-  )
+  Effect.mapError((cause) => failed(`the patch is applied, and not committed: ${cause.message}`, cause))
 )

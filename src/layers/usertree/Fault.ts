@@ -46,7 +46,4 @@ export const explained =
   (cause: Cause): UserTreeError =>
     cause._tag === "UserTreeError"
       ? cause
-      : errorOf(reason)(
-          `${what}: ${cause._tag === "PlatformError" ? wordOf(cause) : cause.message}`,
-          cause
-        )
+      : errorOf(reason)(`${what}: ${cause._tag === "PlatformError" ? wordOf(cause) : cause.message}`, cause)

@@ -7,16 +7,16 @@ import { type ApplyRecord, remedyOf } from "../../domain/ApplyRecord.ts"
 import { parentsOf } from "../../domain/WorkspacePath.ts"
 import type { Recovery } from "../../services/UserTree.ts"
 import { explained, reached } from "./Fault.ts"
-import { afterFile, beforeFile, directoryOf, type Place, readRecords, removeRecord, writeRecord } from "./Place.ts"
 import {
-  findAll,
-  makeDirectory,
-  put,
-  removeEmpty,
-  standingAt,
-  sweep,
-  syncDirectories
-} from "./Standing.ts"
+  afterFile,
+  beforeFile,
+  directoryOf,
+  type Place,
+  readRecords,
+  removeRecord,
+  writeRecord
+} from "./Place.ts"
+import { findAll, makeDirectory, put, removeEmpty, standingAt, sweep, syncDirectories } from "./Standing.ts"
 
 /** Takes one path from `after` to `before`, unless it is there. */
 const putPathBack = Effect.fnUntraced(function* (place: Place, record: ApplyRecord, at: number) {
@@ -59,10 +59,7 @@ const putAllBack = Effect.fnUntraced(function* (
     )
   })
   // What the apply added goes first: a directory of it may stand where a file was.
-  yield* Effect.forEach(
-    mine.filter(({ file }) => file.before.kind === "absent").toReversed(),
-    step
-  )
+  yield* Effect.forEach(mine.filter(({ file }) => file.before.kind === "absent").toReversed(), step)
   for (const directory of record.made.toReversed())
     yield* removeEmpty(place, place.disk.path.join(place.root, directory))
   yield* Effect.forEach(
@@ -116,14 +113,15 @@ export const putRight = Effect.fnUntraced(
     }
   },
   (effect, place) =>
-    Effect.mapError(effect, explained("failed", `an apply that was cut off in ${place.root} cannot be put right`))
+    Effect.mapError(
+      effect,
+      explained("failed", `an apply that was cut off in ${place.root} cannot be put right`)
+    )
 )
 
 /** Puts right whatever was cut off here. */
 export const recover = Effect.fnUntraced(function* (place: Place) {
-  const open = (yield* readRecords(place)).filter(
-    ({ phase }) => phase === "prepared" || phase === "undoing"
-  )
+  const open = (yield* readRecords(place)).filter(({ phase }) => phase === "prepared" || phase === "undoing")
   return yield* Effect.uninterruptible(
     // The newest first: an older one began from before it.
     Effect.forEach(open.toReversed(), (record) => putRight(place, record))

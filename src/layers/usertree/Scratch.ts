@@ -57,14 +57,16 @@ export const makeScratch = Effect.fnUntraced(function* (options: {
 
 /** Base plus patch in the scratch index. Returns the tree, which must be the one that the run handed over. */
 export const applyToBase = Effect.fnUntraced(function* (scratch: Scratch, source: PatchSource) {
-  yield* scratch.run(["read-tree", source.base]).pipe(
-    Effect.mapError((cause) =>
-      refused(
-        `what the run began from is neither in the repository nor in ${source.run_directory}: ${cause.message}`,
-        cause
+  yield* scratch
+    .run(["read-tree", source.base])
+    .pipe(
+      Effect.mapError((cause) =>
+        refused(
+          `what the run began from is neither in the repository nor in ${source.run_directory}: ${cause.message}`,
+          cause
+        )
       )
     )
-  )
   yield* scratch
     .run(["apply", "--cached", "--whitespace=nowarn", "-p1", "-"], { stdin: source.patch })
     .pipe(
@@ -94,7 +96,7 @@ export const readBlobs = Effect.fnUntraced(function* (scratch: Scratch, ids: Rea
   const bytes = Buffer.from(
     yield* scratch.run(["cat-file", "--batch"], { stdin: Buffer.from(`${ids.join("\n")}\n`) })
   )
-  for (let at = 0; at < bytes.length; ) {
+  for (let at = 0; at < bytes.length;) {
     const end = bytes.indexOf("\n", at)
     const [id = "", kind, size] = bytes.toString("latin1", at, end).split(" ")
     if (kind !== "blob") return yield* refused(`the repository does not have the object ${id}`)
@@ -112,8 +114,7 @@ export const nodeOf = Effect.fnUntraced(function* (
 ) {
   if (mode === "000000" || nobody.test(id)) return undefined
   const bytes = blobs.get(id) ?? new Uint8Array()
-  if (mode.startsWith("100"))
-    return { _tag: "File", bytes, executable: mode === "100755" } satisfies FileNode
+  if (mode.startsWith("100")) return { _tag: "File", bytes, executable: mode === "100755" } satisfies FileNode
   const target = mode === "120000" ? textOf(Buffer.from(bytes).toString("latin1")) : undefined
   if (target !== undefined) return { _tag: "Symlink", target } satisfies FileNode
   return yield* refused(
@@ -129,7 +130,8 @@ const checkedPath = Effect.fnUntraced(function* (name: string) {
     return yield* refused(`the patch names ${displayName(name)}, which is not UTF-8: use git apply`)
   const checked = checkWorkspacePath(path)
   if (checked._tag === "Failure") return yield* refused(`the patch is refused: ${checked.failure}`)
-  if (checked.success !== path) return yield* refused(`the patch names ${quotePath(path)}, which is no plain path`)
+  if (checked.success !== path)
+    return yield* refused(`the patch names ${quotePath(path)}, which is no plain path`)
   return path
 })
 

@@ -11,7 +11,7 @@ export type Settings = ReadonlyMap<string, string>
 
 const quoted = (value: string): string => `"${value.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`
 
-/** The user's own settings as one file that includes them: the other ways to name two files would need no-one else's. */
+/** The files of the user's own settings, as git finds them. */
 const globalFiles = (host: Readonly<Record<string, string | undefined>>): ReadonlyArray<string> => {
   const own = host["GIT_CONFIG_GLOBAL"]
   if (own !== undefined) return own === "" ? [] : [own]
@@ -30,12 +30,14 @@ export const readSettings = Effect.fnUntraced(function* (location: GitLocation, 
   const host = yield* HostEnvironment
   const directory = yield* fs.makeTempDirectoryScoped({ prefix: "looplane-" })
   const global = path.join(directory, "config")
-  yield* fs.writeFileString(
-    global,
-    globalFiles(host)
-      .map((file) => `[include]\n\tpath = ${quoted(file)}\n`)
-      .join("")
+  // Git dies of a file that it may not read; without the user's own settings it still has the repository's.
+  const readable = yield* Effect.filter(globalFiles(host), (file) =>
+    fs.access(file, { readable: true }).pipe(
+      Effect.as(true),
+      Effect.orElseSucceed(() => false)
+    )
   )
+  yield* fs.writeFileString(global, readable.map((file) => `[include]\n\tpath = ${quoted(file)}\n`).join(""))
   const listed = yield* git({
     cwd: root,
     args: [`--git-dir=${location.git_dir}`, "config", "--includes", "-z", "--list"],

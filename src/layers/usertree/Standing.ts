@@ -19,7 +19,11 @@ const absent: Standing = { kind: "absent" }
 export const standingAt = Effect.fnUntraced(function* (
   { disk, root }: Place,
   path: string
-): Effect.fn.Return<Standing | null, Effect.Error<ReturnType<typeof nodeAt>>, Effect.Services<ReturnType<typeof nodeAt>>> {
+): Effect.fn.Return<
+  Standing | null,
+  Effect.Error<ReturnType<typeof nodeAt>>,
+  Effect.Services<ReturnType<typeof nodeAt>>
+> {
   for (const parent of parentsOf(path)) {
     const info = yield* infoAt(disk.path.join(root, parent)).pipe(Effect.orElseSucceed(() => undefined))
     if (info === undefined || info.type === "File") return absent
@@ -117,7 +121,11 @@ export const removeEmpty = Effect.fnUntraced(function* ({ disk: { fs } }: Place,
   if (names?.length === 0) yield* fs.remove(directory, { recursive: true }).pipe(Effect.ignore)
 })
 
-export const makeDirectory = Effect.fnUntraced(function* ({ disk: { fs } }: Place, directory: string, mode?: number) {
+export const makeDirectory = Effect.fnUntraced(function* (
+  { disk: { fs } }: Place,
+  directory: string,
+  mode?: number
+) {
   const made = yield* fs.makeDirectory(directory).pipe(
     Effect.as(true),
     Effect.catchIf(

@@ -4,7 +4,8 @@
 import { Context, Effect, FileSystem, Layer, Path } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { ChildProcessSpawner } from "effect/process"
-import type { ApplyStep, MergedText, SurveyedPath, Texts } from "../../domain/Apply.ts"
+import type { MergedText, SurveyedPath, Texts } from "../../domain/Apply.ts"
+import type { ApplyStep } from "../../domain/ApplyPlan.ts"
 import type { ApplyRecord } from "../../domain/ApplyRecord.ts"
 import { type OpenUserTree, type PatchSource, UserTree } from "../../services/UserTree.ts"
 import { runGit } from "../git/GitBinary.ts"
@@ -82,7 +83,10 @@ export const layer: Layer.Layer<
         .pipe(
           Effect.mapError((error) =>
             error.reason === "busy"
-              ? refused(`another looplane is applying a patch to ${place.root}: try again when it has ended`, error)
+              ? refused(
+                  `another looplane is applying a patch to ${place.root}: try again when it has ended`,
+                  error
+                )
               : explained("refused", `${place.root} cannot be written`)(error)
           )
         )
@@ -92,7 +96,9 @@ export const layer: Layer.Layer<
         Effect.mapError(explained("refused", `${root} cannot be used`))
       )
       const place = yield* placeOf(root, location)
-      const known = yield* hasRecords(place).pipe(Effect.mapError(explained("refused", `${root} cannot be read`)))
+      const known = yield* hasRecords(place).pipe(
+        Effect.mapError(explained("refused", `${root} cannot be read`))
+      )
       if (!known && options.write)
         yield* makePlace(place).pipe(Effect.mapError(explained("refused", `${root} cannot be written`)))
       if (known || options.write) yield* claim(place)
@@ -112,9 +118,7 @@ export const layer: Layer.Layer<
             provided
           ),
         write: (steps, about) =>
-          Effect.scoped(
-            Effect.andThen(watcher.start(root), writeSteps(place, random, steps, about))
-          ).pipe(
+          Effect.scoped(Effect.andThen(watcher.start(root), writeSteps(place, random, steps, about))).pipe(
             Effect.mapError(explained("failed", "the patch cannot be applied")),
             Effect.withSpan("UserTree.write"),
             provided
@@ -124,12 +128,9 @@ export const layer: Layer.Layer<
             ? readRecords(place).pipe(
                 Effect.map(
                   (records) =>
-                    records
-                      .filter(
-                        (record) =>
-                          record.phase === "done" && (run_id === null || record.run_id === run_id)
-                      )
-                      .at(-1) ?? null
+                    records.findLast(
+                      (record) => record.phase === "done" && (run_id === null || record.run_id === run_id)
+                    ) ?? null
                 ),
                 Effect.mapError(inPlace(place)),
                 provided

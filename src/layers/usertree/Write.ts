@@ -4,7 +4,7 @@
  */
 import { DateTime, Effect } from "effect"
 import type { SecureRandom } from "effect/crypto"
-import type { ApplyStep } from "../../domain/Apply.ts"
+import type { ApplyStep } from "../../domain/ApplyPlan.ts"
 import type { ApplyRecord, Standing } from "../../domain/ApplyRecord.ts"
 import { sameStanding } from "../../domain/ApplyRecord.ts"
 import type { FileNode } from "../../domain/patch/FileSet.ts"
@@ -24,14 +24,7 @@ import {
   writeRecord
 } from "./Place.ts"
 import { goBack } from "./PutBack.ts"
-import {
-  changedMeanwhile,
-  makeDirectory,
-  put,
-  removeEmpty,
-  standingAt,
-  syncDirectories
-} from "./Standing.ts"
+import { changedMeanwhile, makeDirectory, put, removeEmpty, standingAt, syncDirectories } from "./Standing.ts"
 
 /** The mode of a replaced file stays what it is, but for the executable bits. */
 const modeFor = (mode: number, executable: boolean): number => {
@@ -132,10 +125,7 @@ const prepare = Effect.fnUntraced(function* (
 const perform = Effect.fnUntraced(function* (place: Place, record: ApplyRecord) {
   const { disk, root } = place
   const all = record.files.map((file, at) => ({ file, at }))
-  const each = (
-    { at, file }: (typeof all)[number],
-    move: Effect.Effect<void, Cause>
-  ) =>
+  const each = ({ at, file }: (typeof all)[number], move: Effect.Effect<void, Cause>) =>
     Effect.gen(function* () {
       yield* reached(`write ${at}`)
       yield* unchanged(place, file.path, file.before)
@@ -181,7 +171,10 @@ export const writeSteps = Effect.fnUntraced(function* (
     Effect.gen(function* () {
       const record = yield* prepare(place, id, steps, about).pipe(
         Effect.mapError(
-          explained("failed", `what your files are cannot be kept in ${directoryOf(place, id)}, so nothing is applied`)
+          explained(
+            "failed",
+            `what your files are cannot be kept in ${directoryOf(place, id)}, so nothing is applied`
+          )
         ),
         Effect.onError(() => Effect.ignore(removeRecord(place, id)))
       )

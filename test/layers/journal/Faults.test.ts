@@ -4,9 +4,8 @@ import { Effect, Exit, Result, Stream } from "effect"
 import * as Faulty from "../../../src/layers/fs/Faulty.ts"
 import * as Memory from "../../../src/layers/fs/Memory.ts"
 import { makeDisk } from "../../../src/layers/journal/Disk.ts"
-import { readJournal } from "../../../src/layers/journal/Reader.ts"
 import { RunStore } from "../../../src/services/RunStore.ts"
-import { create, root, storeOn, story, wholeRun } from "./support.ts"
+import { create, readJournal, root, storeOn, story, wholeRun } from "./support.ts"
 
 describe("a disk that fails", () => {
   const run = Effect.gen(function* () {

@@ -38,54 +38,59 @@ const forked = (id: string, source: string, sequence: number, event_type: string
 })
 
 describe("a fork", () => {
-  it.effect("of any event begins with the source's history up to there, before and after it is opened", () => {
-    const { fileSystem: fs, layer } = world()
-    return Effect.gen(function* () {
-      yield* wholeRun("one")
-      yield* populate(fs, "one")
-      const source = yield* show("one")
-      const before = yield* snapshot(fs, `${root}/one`)
-      for (const [sequence, { event }] of source.entries.entries()) {
-        const id = `fork-${sequence}`
-        assert.deepStrictEqual(yield* fork("one", sequence, id), {
-          run_id: runId(id),
-          directory: `${root}/${id}`
-        })
-        assert.deepStrictEqual(
-          (yield* fs.readDirectory(`${root}/${id}`)).toSorted(),
-          ["blobs", "events.jsonl", "request.json", "session.json"]
-        )
-        assert.strictEqual((yield* fs.readFileString(runPath(id, "events.jsonl"))).match(/\n/g)?.length, 1)
-        const expected = [
-          ...events(source.entries).slice(0, sequence + 1),
-          forked(id, "one", sequence, event.event_type)
-        ]
-        const shown = yield* show(id)
-        assert.deepStrictEqual(events(shown.entries), expected)
-        assert.deepStrictEqual(shown.request, source.request)
-        assert.strictEqual(shown.manifest?.head.sequence, sequence + 1)
-        const state = yield* Effect.scoped(
-          Effect.gen(function* () {
-            const { complete, journal, lost } = yield* open(id)
-            assert.deepStrictEqual([complete, lost], [false, 0])
-            assert.strictEqual(journal.run_id, runId(id))
-            return yield* journal.state
+  it.effect(
+    "of any event begins with the source's history up to there, before and after it is opened",
+    () => {
+      const { fileSystem: fs, layer } = world()
+      return Effect.gen(function* () {
+        yield* wholeRun("one")
+        yield* populate(fs, "one")
+        const source = yield* show("one")
+        const before = yield* snapshot(fs, `${root}/one`)
+        for (const [sequence, { event }] of source.entries.entries()) {
+          const id = `fork-${sequence}`
+          assert.deepStrictEqual(yield* fork("one", sequence, id), {
+            run_id: runId(id),
+            directory: `${root}/${id}`
           })
-        )
-        assert.deepStrictEqual(state, foldOf(shown.entries))
-        assert.strictEqual(state.run_id, runId(id))
-        assert.deepStrictEqual(yield* snapshot(fs, `${root}/one`), before)
-      }
-      // Each is a bundle of its own now.
-      yield* fs.remove(`${root}/one`, { recursive: true })
-      for (const sequence of source.entries.keys()) {
-        const shown = yield* show(`fork-${sequence}`)
-        assert.strictEqual(shown.entries.length, sequence + 2)
-        assert.strictEqual(shown.entries[0]?.sequence, 0)
-        yield* Effect.scoped(open(`fork-${sequence}`))
-      }
-    }).pipe(Effect.provide(layer))
-  })
+          assert.deepStrictEqual((yield* fs.readDirectory(`${root}/${id}`)).toSorted(), [
+            "blobs",
+            "events.jsonl",
+            "request.json",
+            "session.json"
+          ])
+          assert.strictEqual((yield* fs.readFileString(runPath(id, "events.jsonl"))).match(/\n/g)?.length, 1)
+          const expected = [
+            ...events(source.entries).slice(0, sequence + 1),
+            forked(id, "one", sequence, event.event_type)
+          ]
+          const shown = yield* show(id)
+          assert.deepStrictEqual(events(shown.entries), expected)
+          assert.deepStrictEqual(shown.request, source.request)
+          assert.strictEqual(shown.manifest?.head.sequence, sequence + 1)
+          const state = yield* Effect.scoped(
+            Effect.gen(function* () {
+              const { complete, journal, lost } = yield* open(id)
+              assert.deepStrictEqual([complete, lost], [false, 0])
+              assert.strictEqual(journal.run_id, runId(id))
+              return yield* journal.state
+            })
+          )
+          assert.deepStrictEqual(state, foldOf(shown.entries))
+          assert.strictEqual(state.run_id, runId(id))
+          assert.deepStrictEqual(yield* snapshot(fs, `${root}/one`), before)
+        }
+        // Each is a bundle of its own now.
+        yield* fs.remove(`${root}/one`, { recursive: true })
+        for (const sequence of source.entries.keys()) {
+          const shown = yield* show(`fork-${sequence}`)
+          assert.strictEqual(shown.entries.length, sequence + 2)
+          assert.strictEqual(shown.entries[0]?.sequence, 0)
+          yield* Effect.scoped(open(`fork-${sequence}`))
+        }
+      }).pipe(Effect.provide(layer))
+    }
+  )
 
   it.effect("takes copies of what its history needs, and nothing that was passing", () => {
     const { fileSystem: fs, layer } = world()
@@ -120,7 +125,10 @@ describe("a fork", () => {
       ])
       assert.strictEqual(yield* fs.readLink(`${root}/late/deps/node_modules/.bin/tool`), "../tool.js")
       assert.strictEqual((yield* fs.stat(`${root}/late/deps/node_modules/tool.js`)).mode & 0o777, 0o755)
-      assert.deepStrictEqual((yield* fs.stat(`${root}/one/git/HEAD`)).nlink, (yield* fs.stat(`${root}/late/git/HEAD`)).nlink)
+      assert.deepStrictEqual(
+        (yield* fs.stat(`${root}/one/git/HEAD`)).nlink,
+        (yield* fs.stat(`${root}/late/git/HEAD`)).nlink
+      )
     }).pipe(Effect.provide(layer))
   })
 
@@ -267,7 +275,10 @@ describe("a fork is refused", () => {
     return Effect.gen(function* () {
       yield* wholeRun("one")
       for (let failAt = 0, done = false; !done; failAt++) {
-        const faulty = Faulty.make(fs, Faulty.failFrom({ failAt, error: "ENOSPC", once: true, shortWrite: 5 }))
+        const faulty = Faulty.make(
+          fs,
+          Faulty.failFrom({ failAt, error: "ENOSPC", once: true, shortWrite: 5 })
+        )
         const result: Result.Result<unknown, StoreError> = yield* Effect.result(
           Effect.provide(fork("one", 4, "two"), storeOn(faulty))
         )
@@ -317,11 +328,19 @@ describe("the price of a fork", () => {
         yield* Effect.scoped(
           Effect.gen(function* () {
             const journal = yield* create(`run-${index}`)
-            for (let n = 1; n < lines; n++) yield* journal.append(note("x".repeat(n % 97 === 0 ? 15_000 : n % 800)))
+            for (let n = 1; n < lines; n++)
+              yield* journal.append(note("x".repeat(n % 97 === 0 ? 15_000 : n % 800)))
           })
         )
         const last = lines - 1
-        const picks = [0, 1, 2, last - 1, last, ...Array.from({ length: 12 }, (_, n) => Math.floor((n * last) / 12))]
+        const picks = [
+          0,
+          1,
+          2,
+          last - 1,
+          last,
+          ...Array.from({ length: 12 }, (_, n) => Math.floor((n * last) / 12))
+        ]
         let most = 0
         for (const [at, sequence] of picks.entries()) {
           Object.assign(meter, { bytes: 0, reads: 0, on: true })

@@ -5,9 +5,19 @@ import * as Memory from "../../../src/layers/fs/Memory.ts"
 import { chunkBytes } from "../../../src/layers/journal/Cursor.ts"
 import { makeDisk } from "../../../src/layers/journal/Disk.ts"
 import { sha256 } from "../../../src/layers/journal/Hash.ts"
-import { readJournal } from "../../../src/layers/journal/Reader.ts"
 import { RunStore, type StoreError } from "../../../src/services/RunStore.ts"
-import { create, note, rechain, root, runId, storeOn, story, wholeRun, world } from "./support.ts"
+import {
+  create,
+  note,
+  readJournal,
+  rechain,
+  root,
+  runId,
+  storeOn,
+  story,
+  wholeRun,
+  world
+} from "./support.ts"
 
 const events = (id: string) => `${root}/${id}/events.jsonl`
 const show = (id: string) => Effect.flatMap(RunStore, (store) => store.show(id))

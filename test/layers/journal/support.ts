@@ -1,4 +1,4 @@
-import { Effect, FileSystem, Layer, Path } from "effect"
+import { Effect, FileSystem, Layer, Option, Path, Stream } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { isKnownType, type EventData, type RunEvent, type UnknownEvent } from "../../../src/domain/Event.ts"
 import { CommitId, RunId, ToolCallId, TreeId } from "../../../src/domain/Ids.ts"
@@ -9,9 +9,12 @@ import { initial, reduce, type RunState } from "../../../src/domain/Run.ts"
 import { defaultLimits, type Task } from "../../../src/domain/Task.ts"
 import { zero } from "../../../src/domain/Usage.ts"
 import * as Memory from "../../../src/layers/fs/Memory.ts"
+import type { Head, Mark } from "../../../src/layers/journal/Cursor.ts"
+import type { Disk } from "../../../src/layers/journal/Disk.ts"
+import { openHistory } from "../../../src/layers/journal/Reader.ts"
 import { sha256 } from "../../../src/layers/journal/Hash.ts"
 import * as Store from "../../../src/layers/journal/Store.ts"
-import type { Journal, StoreError } from "../../../src/services/RunStore.ts"
+import type { Journal, StoredEntry, StoreError } from "../../../src/services/RunStore.ts"
 import type { RunRequest } from "../../../src/domain/Request.ts"
 import { RunStore } from "../../../src/services/RunStore.ts"
 
@@ -192,6 +195,25 @@ export const rechain = (
     })
     .join("")
 }
+
+export type JournalItem =
+  | ({ readonly _tag: "Entry" } & StoredEntry)
+  /** How far the history goes; offset and dropped bytes are those of the run's own file. */
+  | ({ readonly _tag: "End" } & Mark)
+
+/** The entries of a run in order, then one `End`. */
+export const readJournal = (disk: Disk, directory: string, head: Head | null) =>
+  Stream.unwrap(
+    Effect.map(openHistory(disk, directory, { head, onBlob: () => Effect.void }), (cursor) =>
+      Stream.paginate(null, () =>
+        Effect.map(cursor.next, (entries): readonly [ReadonlyArray<JournalItem>, Option.Option<null>] =>
+          entries === null
+            ? [[{ _tag: "End", ...cursor.mark() }], Option.none()]
+            : [entries.map((entry) => ({ _tag: "Entry", ...entry })), Option.some(null)]
+        )
+      )
+    )
+  )
 
 /** Every file below a directory: its bytes as hex, its mode and the time of its last change. */
 export const snapshot = (fs: FileSystem.FileSystem, directory: string) =>

@@ -78,14 +78,19 @@ describe("killed with SIGKILL", { timeout: 180_000 }, () => {
       const ends: Array<string> = []
       for (const [at, name] of names.entries()) {
         const root = reset(made, from)
-        assert.strictEqual(yield* Effect.promise(() => drive(made.driver, [what, root, made.file, String(at)])), "SIGKILL")
+        assert.strictEqual(
+          yield* Effect.promise(() => drive(made.driver, [what, root, made.file, String(at)])),
+          "SIGKILL"
+        )
         yield* withTree(root, () => Effect.void)
         ends.push(`${name}: ${assertOldOrNew(root, made, `${what} at ${name}`)}`)
         // What is kept is a whole apply, and one that can be undone.
         const left = yield* withTree(root, (tree) => tree.last(null))
         assert.strictEqual(remains(root).length, left === null ? 0 : 1, name)
       }
-      console.log(`killed and made whole by the next command, ${names.length} steps of ${what}: ${ends.join(", ")}`)
+      console.log(
+        `killed and made whole by the next command, ${names.length} steps of ${what}: ${ends.join(", ")}`
+      )
       assert.isAbove(names.length, 4)
     }).pipe(Effect.scoped)
   )
@@ -98,7 +103,10 @@ describe("killed with SIGKILL", { timeout: 180_000 }, () => {
         const root = reset(made, made.repo.root)
         const end = yield* Effect.promise(async () => {
           await using present = await attendance(made.repo.folder)
-          assert.strictEqual(await drive(made.driver, ["apply", root, made.file, String(at), present.path]), "SIGKILL")
+          assert.strictEqual(
+            await drive(made.driver, ["apply", root, made.file, String(at), present.path]),
+            "SIGKILL"
+          )
           await present.gone
           return assertOldOrNew(root, made, name)
         })

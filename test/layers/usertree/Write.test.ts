@@ -2,8 +2,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit } from "effect"
 import { chmodSync, lstatSync, mkdirSync, readFileSync, readlinkSync, rmSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
+import fc from "fast-check"
+import { parentsOf } from "../../../src/domain/WorkspacePath.ts"
 import { diffTrees } from "../../support/Leaks.ts"
-import { makeRepo, type Files, type Repo } from "../../support/Repo.ts"
+import { makeRepo, type Files, type FileSpec, type Repo } from "../../support/Repo.ts"
 import { look, remains, sameLook, sourceOf, type Change } from "./support.ts"
 import { about, applySource, planOf, withTree } from "./trees.ts"
 
@@ -15,7 +17,7 @@ const files: Files = {
   "run.sh": { text: "#!/bin/sh\n", mode: 0o755 },
   "dir/gone.txt": "gone\n",
   "dir/deep/also.txt": "also\n",
-  "link": { symlink: "a.txt" },
+  link: { symlink: "a.txt" },
   "bin.dat": { b64: Buffer.from([0, 1, 2, 255, 254, 10, 13]).toString("base64") },
   "näme with space.txt": "ü\n"
 }
@@ -29,7 +31,7 @@ const everything: Change = {
     "run.sh": { text: "#!/bin/sh\n", mode: 0o644 },
     "näme with space.txt": { text: "ö\n", mode: 0o755 },
     "new/file.txt": "new\n",
-    "link": { symlink: "run.sh" },
+    link: { symlink: "run.sh" },
     "bin.dat": { b64: Buffer.from([0, 9, 9, 255]).toString("base64") }
   },
   removed: ["dir"]
@@ -89,7 +91,7 @@ describe("a clean apply", () => {
       const before = look(repo.root)
       const source = sourceOf(repo, {
         removed: ["dir", "a.txt"],
-        files: { "dir": "now a file\n", "a.txt/inside.txt": "now a directory\n" }
+        files: { dir: "now a file\n", "a.txt/inside.txt": "now a directory\n" }
       })
       const { plan } = yield* applySource(repo.root, source)
       assert.deepStrictEqual(plan.conflicts, [])
@@ -100,6 +102,62 @@ describe("a clean apply", () => {
       )
       assert.isTrue(sameLook(before, look(repo.root)))
     })
+  )
+})
+
+describe("whatever the patch and whatever the user did", () => {
+  const names = ["a.txt", "dir/gone.txt", "dir/deep/also.txt", "run.sh", "link", "new", "new/file.txt"]
+  const contents = fc.oneof(
+    fc.constantFrom<FileSpec>(lines(1, 30), lines(2, 31), "short\n", "", { symlink: "a.txt" }),
+    fc.record({ text: fc.constantFrom("#!/bin/sh\n", lines(1, 29)), mode: fc.constantFrom(0o644, 0o755) })
+  )
+  const edits = fc.array(fc.tuple(fc.constantFrom(...names), fc.option(contents)), { maxLength: 5 })
+  // A file cannot stand below another one.
+  const sound = (list: ReadonlyArray<readonly [string, FileSpec | null]>) => {
+    const last = new Map(list)
+    if (last.has("new/file.txt")) last.delete("new")
+    return [...last]
+  }
+  const changeOf = (list: ReadonlyArray<readonly [string, FileSpec | null]>): Change => ({
+    files: Object.fromEntries(sound(list).flatMap(([path, spec]) => (spec === null ? [] : [[path, spec]]))),
+    removed: sound(list).flatMap(([path, spec]) => (spec === null && path in files ? [path] : []))
+  })
+  const meddle = (repo: Repo, { files: written = {}, removed = [] }: Change) => {
+    for (const path of removed) rmSync(join(repo.root, path))
+    repo.write(written)
+  }
+  const runs = 12
+
+  it.live(
+    "an apply and its undo are the identity, and nothing outside of the patch is ever touched",
+    () =>
+      Effect.gen(function* () {
+        let written = 0
+        for (const [patch, user] of fc.sample(fc.tuple(edits, edits), { numRuns: runs, seed: 3 })) {
+          const repo = fresh()
+          const source = sourceOf(repo, changeOf(patch))
+          meddle(repo, changeOf(user))
+          const before = look(repo.root)
+          const { plan, record } = yield* applySource(repo.root, source)
+          const touched = diffTrees(before, look(repo.root)).map(
+            (line) => line.slice(2).split(/[:\s]/)[0] ?? ""
+          )
+          const allowed = new Set(plan.steps.flatMap(({ path }) => [path, ...parentsOf(path)]))
+          assert.deepStrictEqual(
+            touched.filter((path) => !allowed.has(path)),
+            []
+          )
+          if (record !== null && plan.steps.length > 0) {
+            written++
+            yield* withTree(repo.root, (tree) => tree.undo(record))
+          }
+          assert.deepStrictEqual(diffTrees(before, look(repo.root)), [])
+          repo.dispose()
+        }
+        assert.isAbove(written, 2)
+        console.log(`apply and undo: ${runs} trees and patches, ${written} of them written`)
+      }),
+    60_000
   )
 })
 
@@ -128,8 +186,8 @@ describe("a tree that moved on", () => {
     ["a file that is gone", (repo) => rmSync(join(repo.root, "a.txt")), "a.txt"],
     ["a binary file", (repo) => repo.write({ "bin.dat": { b64: "AAEC" } }), "bin.dat"],
     ["an untracked file in the way", (repo) => repo.write({ "new/file.txt": "mine\n" }), "new/file.txt"],
-    ["a file where a directory must be", (repo) => repo.write({ "new": "mine\n" }), "new/file.txt"],
-    ["a link", (repo) => repo.write({ "link": { symlink: "mine" } }), "link"]
+    ["a file where a directory must be", (repo) => repo.write({ new: "mine\n" }), "new/file.txt"],
+    ["a link", (repo) => repo.write({ link: { symlink: "mine" } }), "link"]
   ]
   it.effect.each(clashes)("conflicts in %s, and nothing is written", ([, meddle, path]) =>
     Effect.gen(function* () {
@@ -166,7 +224,10 @@ describe("a tree that moved on", () => {
         ["a.txt", "bin.dat"]
       )
       const merged = repo.read("a.txt")
-      assert.match(merged, /<<<<<<< yours\nmine\n\|\|\|\|\|\|\| base\nline 3\n=======\nline three\n>>>>>>> patch\n/)
+      assert.match(
+        merged,
+        /<<<<<<< yours\nmine\n\|\|\|\|\|\|\| base\nline 3\n=======\nline three\n>>>>>>> patch\n/
+      )
       assert.deepStrictEqual(readFileSync(join(repo.root, "bin.dat")), Buffer.from("AAEC", "base64"))
     })
   )
@@ -263,9 +324,7 @@ describe("what is refused", () => {
     Effect.gen(function* () {
       const repo = fresh()
       yield* Effect.addFinalizer(() => Effect.sync(repo.dispose))
-      const error = yield* withTree(repo.root, () =>
-        Effect.flip(withTree(repo.root, () => Effect.void))
-      )
+      const error = yield* withTree(repo.root, () => Effect.flip(withTree(repo.root, () => Effect.void)))
       assert.match(error.message, /another looplane is applying/)
       assert.strictEqual(error.reason, "refused")
     })

@@ -5,6 +5,7 @@ import { RunId, TreeId } from "../../../src/domain/Ids.ts"
 import { toOctets } from "../../../src/domain/Octets.ts"
 import type { RunRequest } from "../../../src/domain/Request.ts"
 import { statusOf, type TerminalReason } from "../../../src/domain/Result.ts"
+import { zero } from "../../../src/domain/Usage.ts"
 import * as Store from "../../../src/layers/journal/Store.ts"
 import { finishAgain } from "../../../src/programs/Finish.ts"
 import { RunStore } from "../../../src/services/RunStore.ts"
@@ -75,13 +76,7 @@ export const makeBundle = (spec: BundleSpec): Promise<string> => {
         error: null,
         changed_files: [],
         tree,
-        usage: {
-          input_tokens: 0,
-          output_tokens: 0,
-          cache_read_tokens: 0,
-          cache_write_tokens: 0,
-          reasoning_tokens: 0
-        }
+        usage: zero
       }
     }
   ]

@@ -1,6 +1,7 @@
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { Effect, Layer } from "effect"
-import { decide, planApply, type MergedText } from "../../../src/domain/Apply.ts"
+import { decide, type MergedText } from "../../../src/domain/Apply.ts"
+import { planApply } from "../../../src/domain/ApplyPlan.ts"
 import { Digest, RunId } from "../../../src/domain/Ids.ts"
 import { ApplySteps } from "../../../src/layers/usertree/Fault.ts"
 import * as UserTreeLayer from "../../../src/layers/usertree/UserTree.ts"

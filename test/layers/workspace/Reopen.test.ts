@@ -2,8 +2,10 @@
  * Whatever a process that died left in a run's directory, the next one has the recorded tree before it, and says what
  * stood there.
  */
+import { NodeServices } from "@effect/platform-node"
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Context, Effect, Exit, FileSystem, Layer } from "effect"
+import { ChildProcessSpawner } from "effect/process"
 import * as fc from "fast-check"
 import { execFileSync } from "node:child_process"
 import {
@@ -21,6 +23,9 @@ import {
 } from "node:fs"
 import { dirname, join } from "node:path"
 import type { TreeId } from "../../../src/domain/Ids.ts"
+import * as Faulty from "../../../src/layers/fs/Faulty.ts"
+import { layerHost } from "../../../src/layers/sandbox/Host.ts"
+import { layer as workspaces } from "../../../src/layers/workspace/Workspace.ts"
 import { assertUntouched, heldLocks, snapshotTree } from "../../support/Leaks.ts"
 import { live, repository, scratch, taskFor, write } from "./support.ts"
 import { closedList, contentsOf, inOneProcess, plainGit, richSpec, statement, work } from "./reopening.ts"
@@ -91,9 +96,9 @@ const put = (path: string, text: string | Buffer = "left over\n") => {
   writeFileSync(path, text)
 }
 const gone = (path: string) => rmSync(path, { recursive: true, force: true })
-const flip = (path: string, at: number) => {
+const flip = (path: string, at: number, bits: number) => {
   const bytes = readFileSync(path)
-  bytes[at] = (bytes[at] ?? 0) ^ 0xff
+  bytes[at] = (bytes[at] ?? 0) ^ bits
   writeFileSync(path, bytes)
 }
 
@@ -234,9 +239,12 @@ const damages: ReadonlyArray<Damage> = [
   },
   { name: "an index of rubbish", harm: (at) => put(join(at, "git/index")), found: "the tree" },
   {
-    name: "an index with a byte turned over, which git would believe",
-    harm: (at) => flip(join(at, "git/index"), 12 + 40 + 3),
-    found: "the tree"
+    name: "an index with a bit turned over that makes git believe its file unchanged",
+    harm: (at) => {
+      flip(join(at, "git/index"), 12 + 60, 0x80)
+      put(join(at, "workspace/.gitignore"), "other\n")
+    },
+    found: "another tree"
   },
   {
     name: "settings that were torn or planted",
@@ -382,4 +390,87 @@ it.live(
       }
     }).pipe(Effect.provide(live)),
   60_000
+)
+
+/** A machine whose process dies before its step `at`: no write and no program comes through any more. */
+const dying = (at: number) => {
+  const steps = { taken: 0 }
+  const dead = () => steps.taken++ >= at
+  const layerDying = Layer.effectContext(
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
+      return Context.empty().pipe(
+        Context.add(
+          FileSystem.FileSystem,
+          Faulty.make(fs, () => (dead() ? { error: "EIO" } : null))
+        ),
+        Context.add(
+          ChildProcessSpawner.ChildProcessSpawner,
+          ChildProcessSpawner.make((command) =>
+            dead() ? Effect.die(new Error("the process is dead")) : spawner.spawn(command)
+          )
+        )
+      )
+    })
+  )
+  const machine = layerDying.pipe(Layer.provideMerge(NodeServices.layer))
+  return {
+    steps,
+    services: Layer.fresh(workspaces).pipe(Layer.provide(layerHost), Layer.provideMerge(machine))
+  }
+}
+
+const scenarios = [
+  {
+    name: "in place",
+    harm: (at: string) => {
+      put(join(at, "workspace/a.txt"), "half")
+      gone(join(at, "workspace/.git"))
+      gone(join(at, "workspace/node_modules"))
+    }
+  },
+  { name: "anew", harm: (at: string) => gone(join(at, "workspace")) }
+]
+
+/** Of all the steps of an opening, as many are died at. */
+const deaths = 8
+
+it.live(
+  "a process that dies while it opens a run again leaves one that can be opened",
+  () =>
+    Effect.gen(function* () {
+      const run = yield* begun
+      const resume = { prepared: run.prepared, tree: run.tree }
+      for (const { harm, name } of scenarios) {
+        const attempt = Effect.fnUntraced(function* (at: number) {
+          const place = yield* copied(run)
+          harm(place.directory)
+          const { services, steps } = dying(at)
+          const exit = yield* Effect.exit(
+            inOneProcess({ ...place, resume }, () => Effect.void).pipe(Effect.provide(services))
+          )
+          return { exit, place, steps: steps.taken }
+        })
+        const whole = yield* attempt(Number.POSITIVE_INFINITY)
+        assert.isTrue(Exit.isSuccess(whole.exit), name)
+        assert.isAbove(whole.steps, deaths, name)
+        for (let death = 0; death < deaths; death++) {
+          const at = Math.floor((death * whole.steps) / deaths)
+          const { place } = yield* attempt(at)
+          yield* inOneProcess({ ...place, resume }, (workspace) =>
+            Effect.gen(function* () {
+              assert.deepStrictEqual(contentsOf(workspace.root), run.stood, `${name}, step ${at}`)
+              assert.strictEqual(yield* workspace.scan, run.tree)
+              assert.include(plainGit(workspace.root, "status", "--porcelain", "-b"), "## main")
+            })
+          )
+          assert.deepStrictEqual(
+            readdirSync(place.directory).filter((entry) => !closedList.includes(entry)),
+            []
+          )
+        }
+      }
+    }).pipe(Effect.scoped, Effect.provide(live)),
+  120_000
 )

@@ -150,6 +150,20 @@ it.live("a patch is never made against a base that is no longer the source's", (
   }).pipe(Effect.provide(live))
 )
 
+it.live("a base that was made to hold what the agent added is found out: its patch would leave that out", () =>
+  Effect.gen(function* () {
+    const repo = yield* repository({ files: { "a.txt": "a\n", "in/b.txt": "b\n" } })
+    const { directory, workspace } = yield* openFor(repo)
+    const tree = yield* workspace.apply([write("a.txt", "b\n"), write("in/evil.txt", "e\n")])
+    const entry = (name: string, text: string) =>
+      Buffer.concat([Buffer.from(`100644 ${name}\0`), Buffer.from(blobId(text), "hex")])
+    const held = gitObject("tree", entry("b.txt", "b\n"), 40).id
+    forge(directory, held, "tree", Buffer.concat([entry("b.txt", "b\n"), entry("evil.txt", "e\n")]))
+    const error = yield* Effect.flip(workspace.handOver(tree))
+    assert.match(error.message, /own store|does not give the tree/)
+  }).pipe(Effect.provide(live))
+)
+
 it.live("a submodule is checked as it was when the run began, or not at all", () =>
   Effect.gen(function* () {
     const inner = yield* repository({ files: { "in.txt": "in\n" } })
