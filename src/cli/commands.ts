@@ -4,6 +4,7 @@
 import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { chatFlags, resumeFlags, runFlags, sessionsFlags } from "./flags.ts"
+import { receiptCheckFlags } from "./receiptFlags.ts"
 
 export const exec = Command.make("exec", runFlags).pipe(
   Command.withAlias("run"),
@@ -63,6 +64,31 @@ export const resume = Command.make("resume", resumeFlags).pipe(
   )
 )
 
+const receiptCheck = Command.make("check", receiptCheckFlags).pipe(
+  Command.withDescription(
+    "Check that a run's patch, logs and journal are what its receipt says, offline and without a model. With -C it also puts the patch on its base in a fresh clone of that repository, and with --unsafe-local-exec runs the checks there again. Nothing is written to the run or the repository.\n\nExit codes: 0 nothing failed, 1 something did, 2 it could not be checked as asked."
+  ),
+  Command.withShortDescription("Check a receipt and what it speaks of"),
+  Command.withExamples([
+    { command: "looplane receipt check last", description: "The newest run, by digests" },
+    {
+      command: "looplane receipt check receipt.json --patch changes.patch -C ~/src/app --unsafe-local-exec",
+      description: "A receipt that was mailed: apply its patch to a clone and run its checks"
+    }
+  ]),
+  Command.withHandler((input) =>
+    Effect.promise(() => import("./handlers/receipt.ts")).pipe(
+      Effect.flatMap(({ checkReceiptOf }) => checkReceiptOf(input))
+    )
+  )
+)
+
+export const receipt = Command.make("receipt").pipe(
+  Command.withDescription("The evidence of a patch: what it was made from, and what was proved of it."),
+  Command.withShortDescription("Check the evidence of a patch"),
+  Command.withSubcommands([receiptCheck])
+)
+
 export const sessions = Command.make("sessions", sessionsFlags).pipe(
   Command.withDescription(
     "List past runs, newest first, or show the events of one. Reads only. A run is a directory below the run root, and nothing else: to discard it, remove that directory (--show prints where it is)."
@@ -110,5 +136,5 @@ export const root = Command.make("looplane", chatFlags).pipe(
       )
     )
   ),
-  Command.withSubcommands([exec, resume, sessions])
+  Command.withSubcommands([exec, receipt, resume, sessions])
 )

@@ -8,6 +8,7 @@ import { ending, type Ending } from "../domain/Ending.ts"
 import type { EventData } from "../domain/Event.ts"
 import { fromOctets } from "../domain/Octets.ts"
 import * as PathRule from "../domain/PathRule.ts"
+import { handedOver } from "../domain/ReceiptFacts.ts"
 import { artifactNames, statusOf, type ChangedFile, type RunResult } from "../domain/Result.ts"
 import type { RunRequest } from "../domain/Request.ts"
 import type { RunState } from "../domain/Run.ts"
@@ -72,25 +73,22 @@ const collected = (
     Effect.interruptible
   )
 
-/** What the files of a bundle hold of a run that ended so. */
-const evidenceOf = (state: RunState, reason: Ending["reason"]) => {
+/** What the files of a bundle hold of a run that ended so, and hands over this patch. */
+const evidenceOf = (state: RunState, reason: Ending["reason"], patch: Uint8Array) => {
   const outcomes = reason === "no_changes" ? [] : state.verification
   return {
-    patch:
-      state.patch === null || reason === "patch_artifact_failed"
-        ? new Uint8Array()
-        : fromOctets(state.patch.patch),
+    patch,
     test_log: logOf(state),
     outcomes,
     verification: `${JSON.stringify(outcomes, null, 2)}\n`
   }
 }
+type Evidence = ReturnType<typeof evidenceOf>
 
-const writeEvidence = Effect.fnUntraced(function* (journal: Journal, reason: Ending["reason"]) {
-  const { patch, test_log, verification } = evidenceOf(yield* journal.state, reason)
-  yield* journal.writeFile(artifactNames.patch, patch)
-  yield* journal.writeFile(artifactNames.test_log, test_log)
-  yield* journal.writeFile(artifactNames.verification, verification)
+const writeEvidence = Effect.fnUntraced(function* (journal: Journal, evidence: Evidence) {
+  yield* journal.writeFile(artifactNames.patch, evidence.patch)
+  yield* journal.writeFile(artifactNames.test_log, evidence.test_log)
+  yield* journal.writeFile(artifactNames.verification, evidence.verification)
 })
 
 /** The terminal event, after the evidence that it speaks of. */
@@ -124,7 +122,8 @@ const end = Effect.fnUntraced(function* (
   ]
   for (const note of found)
     if (!notes.includes(note)) yield* journal.append({ event_type: "run.noted", data: { note } })
-  yield* writeEvidence(journal, final.reason)
+  const bytes = handed === null ? new Uint8Array() : fromOctets(handed.patch)
+  yield* writeEvidence(journal, evidenceOf(yield* journal.state, final.reason, bytes))
   yield* journal.append({
     event_type: "run.ended",
     data: {
@@ -157,7 +156,11 @@ const seal = Effect.fnUntraced(function* (journal: Journal, request: RunRequest)
   const { ended } = state
   if (ended === null) return yield* Effect.die("sealed before its end")
   yield* journal.checkpoint
-  const { outcomes, test_log, verification } = evidenceOf(state, ended.terminal_reason)
+  const { outcomes, test_log, verification } = evidenceOf(
+    state,
+    ended.terminal_reason,
+    handedOver(state).bytes
+  )
   yield* writeReceipt({ journal, request, test_log, verification })
   const result: RunResult = {
     schema_version: 1,
@@ -182,7 +185,8 @@ const seal = Effect.fnUntraced(function* (journal: Journal, request: RunRequest)
 
 /** Finishes the bundle of a run that had ended, and whose process died before it was written. */
 export const finishAgain = Effect.fn("Finish.finishAgain")(function* (journal: Journal, request: RunRequest) {
-  const { ended } = yield* journal.state
-  if (ended !== null) yield* writeEvidence(journal, ended.terminal_reason)
+  const state = yield* journal.state
+  if (state.ended !== null)
+    yield* writeEvidence(journal, evidenceOf(state, state.ended.terminal_reason, handedOver(state).bytes))
   return yield* seal(journal, request)
 })

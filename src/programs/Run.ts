@@ -125,12 +125,18 @@ const story = Effect.fnUntraced(function* (
     context,
     workspace
   })
-  // Nothing that a turn could bring would help when the clone cannot be made, or a check can never run here.
-  const inVain = Fiber.join(opening).pipe(
+  const baseline = yield* Fiber.join(opening).pipe(
     Effect.flatMap((open) => (task.baseline ? preflight(verifying(open)) : Effect.succeed(null))),
+    Effect.forkScoped
+  )
+  // Nothing that a turn could bring would help when the clone cannot be made, or a check can never run here.
+  const inVain = Fiber.join(baseline).pipe(
     Effect.flatMap((why) => (why === null ? Effect.never : Effect.succeed(ending("could_not_verify", why))))
   )
-  return yield* Effect.raceFirst(turns, inVain)
+  const ended = yield* Effect.raceFirst(turns, inVain)
+  // What was red before is evidence: a model that was faster than the checks waits for it.
+  if (ended.reason === "verified" || ended.reason === "checks_failed") yield* Fiber.await(baseline)
+  return ended
 })
 
 /** An interrupted run is not over: it says so, and `resume` takes it from there. */

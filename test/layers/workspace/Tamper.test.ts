@@ -154,7 +154,7 @@ it.live("a base that was made to hold what the agent added is found out: its pat
   Effect.gen(function* () {
     const repo = yield* repository({ files: { "a.txt": "a\n", "in/b.txt": "b\n" } })
     const { directory, workspace } = yield* openFor(repo)
-    const tree = yield* workspace.apply([write("a.txt", "b\n"), write("in/evil.txt", "e\n")])
+    const tree = yield* workspace.apply([write("in/b.txt", "c\n"), write("in/evil.txt", "e\n")])
     const entry = (name: string, text: string) =>
       Buffer.concat([Buffer.from(`100644 ${name}\0`), Buffer.from(blobId(text), "hex")])
     const held = gitObject("tree", entry("b.txt", "b\n"), 40).id
