@@ -155,7 +155,11 @@ export interface DifferingPlace {
 }
 
 /** Everywhere that a played event is not the recorded one, beside its envelope values. */
-export const differingPlaces = (recorded: unknown, played: unknown, path = ""): ReadonlyArray<DifferingPlace> => {
+export const differingPlaces = (
+  recorded: unknown,
+  played: unknown,
+  path = ""
+): ReadonlyArray<DifferingPlace> => {
   if (same(recorded, played)) return []
   if (Array.isArray(recorded) && Array.isArray(played)) {
     return Array.from({ length: Math.max(recorded.length, played.length) }).flatMap((_, index) =>

@@ -34,7 +34,14 @@ const answered: RunEvent = {
 }
 const ended: RunEvent = {
   event_type: "run.ended",
-  data: { status: "completed", terminal_reason: "verified", error: null, changed_files: [], tree, usage: zero }
+  data: {
+    status: "completed",
+    terminal_reason: "verified",
+    error: null,
+    changed_files: [],
+    tree,
+    usage: zero
+  }
 }
 const continued: RunEvent = {
   event_type: "session.continued",
@@ -122,10 +129,7 @@ describe("timelineOf", () => {
     const expected = canonical(replayState(told(story)))
     fc.assert(
       fc.property(fc.shuffledSubarray(moments, { minLength: moments.length }), (shuffled) => {
-        assert.strictEqual(
-          canonical(replayState(Result.getOrThrow(timelineOf(shuffled)))),
-          expected
-        )
+        assert.strictEqual(canonical(replayState(Result.getOrThrow(timelineOf(shuffled)))), expected)
       })
     )
   })
@@ -165,7 +169,11 @@ describe("momentOf", () => {
   it("takes any data of an event that it does not know", () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.string(), (data, event_type) => {
-        const moment = momentOf({ sequence: 0, created_at: "", event: { event_type: `x${event_type}`, data } })
+        const moment = momentOf({
+          sequence: 0,
+          created_at: "",
+          event: { event_type: `x${event_type}`, data }
+        })
         assert.isFalse(moment.known)
         assert.isNull(moment.turn)
       })

@@ -409,9 +409,7 @@ describe("with --commit", () => {
 
 describe("killed with SIGKILL while it writes", () => {
   it("leaves the old tree or the new one, without another command", async () => {
-    const files = Object.fromEntries(
-      Array.from({ length: 300 }, (_, at) => [`many/${at}.txt`, `old ${at}\n`])
-    )
+    const files = Object.fromEntries(Array.from({ length: 80 }, (_, at) => [`many/${at}.txt`, `old ${at}\n`]))
     const changed = Object.fromEntries(Object.keys(files).map((path) => [path, `new ${path}\n`]))
     await using run = await ended({ files: changed }, { repo: { files } })
     const { home, repo } = run

@@ -18,15 +18,14 @@ const fixing = [calls(read, call("read_file", { path: "README.md" })), calls(fix
 /** A recorded run whose server is gone: its directory, and the repository that it was for. */
 const recorded = async (
   home: Home,
-  options: { readonly provider?: ProviderName; readonly prompt?: string } = {}
+  options: { readonly provider?: ProviderName; readonly prompt?: (repository: string) => string } = {}
 ) => {
   await using repo = addRepo()
-  await using ran = await execOn(
-    repo,
-    fixing,
-    [...checkArgs, "--run-root", home.runRoot],
-    { ...options, cli: { home } }
-  )
+  await using ran = await execOn(repo, fixing, [...checkArgs, "--run-root", home.runRoot], {
+    ...(options.provider === undefined ? {} : { provider: options.provider }),
+    ...(options.prompt === undefined ? {} : { prompt: options.prompt(repo.root) }),
+    cli: { home }
+  })
   assert.strictEqual(ran.json["terminal_reason"], "verified", ran.result.stderr)
   const directory = join(home.runRoot, String(ran.json["run_id"]))
   return { directory, events: ran.events().length, run_id: String(ran.json["run_id"]), repository: repo.root }
@@ -52,26 +51,29 @@ const fixtureOf = async (home: Home, run: string) => {
   return { file, made }
 }
 
-/** Writes a fixture in which one event's data is another text, and plays it. */
-const playChanged = async (home: Home, file: string, from: string, to: string, type: string) => {
+const entriesIn = (file: string): ReadonlyArray<Readonly<Record<string, unknown>>> => {
   const value: unknown = JSON.parse(readFileSync(file, "utf8"))
-  assert.isTrue(isRecord(value) && Array.isArray(value["entries"]))
-  const entries: ReadonlyArray<unknown> = isRecord(value) && Array.isArray(value["entries"]) ? value["entries"] : []
-  let changed = -1
-  const next = entries.map((entry, index) => {
-    if (changed >= 0 || !isRecord(entry) || !isRecord(entry["event"]) || entry["event"]["event_type"] !== type)
-      return entry
-    const event = JSON.stringify(entry["event"])
-    if (!event.includes(from)) return entry
-    changed = index
-    return { ...entry, event: JSON.parse(event.replaceAll(from, to)) as unknown }
+  return isRecord(value) && Array.isArray(value["entries"]) ? value["entries"].filter(isRecord) : []
+}
+
+const typesIn = (file: string) =>
+  entriesIn(file).map(({ event }) => (isRecord(event) ? String(event["event_type"]) : ""))
+
+/** Writes a fixture whose first event of a type that holds a text holds another one. Returns that event's sequence. */
+const change = (file: string, other: string, type: string, from: string, to: string): number => {
+  const entries = entriesIn(file)
+  const at = entries.findIndex(({ event }) => {
+    const text = JSON.stringify(event)
+    return text.includes(`"event_type":${JSON.stringify(type)}`) && text.includes(from)
   })
-  assert.isAtLeast(changed, 0, `no ${type} holds ${from}`)
-  const other = join(home.folder, "changed.json")
-  writeFileSync(other, JSON.stringify({ ...(isRecord(value) ? value : {}), entries: next }))
-  const result = await looplane(home, "replay", other, "--output", "json")
-  const { difference } = result.json()
-  return { changed, result, difference: isRecord(difference) ? difference : {} }
+  assert.isAtLeast(at, 0, `no ${type} holds ${from}`)
+  const before = JSON.stringify(entries[at])
+  const all = JSON.stringify(JSON.parse(readFileSync(file, "utf8")))
+  writeFileSync(
+    other,
+    all.replace(before, () => before.replaceAll(from, to))
+  )
+  return at
 }
 
 describe("looplane replay", () => {
@@ -89,25 +91,10 @@ describe("looplane replay", () => {
     }
   )
 
-  it("plays a bundle that was moved, under any name", async () => {
-    await using home = makeHome()
-    await using elsewhere = makeHome()
-    const run = await recorded(home)
-    const moved = join(elsewhere.folder, "some bundle")
-    for (const name of ["events.jsonl", "request.json", "session.json", "blobs"])
-      cpSync(join(run.directory, name), join(moved, name), { recursive: true })
-    await using result = await looplane(elsewhere, "replay", "./some bundle")
-    assert.strictEqual(result.stdout, `replayed: ${run.events} events agree\n`, result.stderr)
-    assert.strictEqual(result.code, 0)
-  })
-
   it("refuses in one line what is nothing to play", async () => {
     await using home = makeHome()
     writeFileSync(join(home.folder, "other.json"), '{"format":"else"}')
-    writeFileSync(
-      join(home.folder, "later.json"),
-      '{"format":"looplane-recording","version":2}'
-    )
+    writeFileSync(join(home.folder, "later.json"), '{"format":"looplane-recording","version":2}')
     writeFileSync(
       join(home.folder, "empty.json"),
       '{"format":"looplane-recording","version":1,"run_id":"r","entries":[]}'
@@ -156,23 +143,9 @@ describe("a portable recording", () => {
     assert.strictEqual(readFileSync(again, "utf8"), text)
   })
 
-  it("keeps a path that somebody said, says so, and still plays", async () => {
+  it("never replaces a file unless it is told to, and says where somebody said the repository's path", async () => {
     await using home = makeHome()
-    await using repo = addRepo()
-    await using ran = await execOn(repo, fixing, [...checkArgs, "--run-root", home.runRoot], {
-      prompt: `Fix add in ${repo.root}.`,
-      cli: { home }
-    })
-    assert.strictEqual(ran.json["terminal_reason"], "verified")
-    const { file, made } = await fixtureOf(home, "last")
-    assert.match(made.stderr, new RegExp(`note: \\d+ of them name ${repo.root}`))
-    await using result = await looplane(home, "replay", file)
-    assert.strictEqual(result.code, 0, result.stdout)
-  })
-
-  it("never replaces a file unless it is told to", async () => {
-    await using home = makeHome()
-    await recorded(home)
+    const run = await recorded(home, { prompt: (root) => `Fix add in ${root}.` })
     const file = join(home.folder, "kept.json")
     writeFileSync(file, "mine")
     const args = ["bundle", "last", "--as-fixture", "-o", file, "--run-root", home.runRoot]
@@ -182,8 +155,18 @@ describe("a portable recording", () => {
     assert.strictEqual(readFileSync(file, "utf8"), "mine")
     await using forced = await looplane(home, ...args, "--force")
     assert.strictEqual(forced.code, 0, forced.stderr)
-    assert.include(readFileSync(file, "utf8"), '"looplane-recording"')
-    await using nowhere = await looplane(home, ...args.slice(0, 4), join(home.folder, "no", "such"), ...args.slice(5))
+    assert.match(
+      forced.stderr,
+      new RegExp(`^note: \\d+ of them name ${run.repository}, as it was said then$`, "m")
+    )
+    await using played = await looplane(home, "replay", file)
+    assert.strictEqual(played.stdout, `replayed: ${run.events} events agree\n`, played.stderr)
+    await using nowhere = await looplane(
+      home,
+      ...args.slice(0, 4),
+      join(home.folder, "no", "such"),
+      ...args.slice(5)
+    )
     assert.strictEqual(nowhere.code, 1)
     assert.isFalse(existsSync(join(home.folder, "no")))
     await using formless = await looplane(home, "bundle", "last", "-o", file)
@@ -195,61 +178,44 @@ describe("a portable recording", () => {
     await using home = makeHome()
     await recorded(home)
     const { file } = await fixtureOf(home, "last")
-    const value: unknown = JSON.parse(readFileSync(file, "utf8"))
-    const types = (isRecord(value) && Array.isArray(value["entries"]) ? value["entries"] : []).map((entry) =>
-      isRecord(entry) && isRecord(entry["event"]) ? String(entry["event"]["event_type"]) : ""
+    const types = typesIn(file)
+    const other = join(home.folder, "changed.json")
+    const played = async (...options: ReadonlyArray<string>) => {
+      await using result = await looplane(home, "replay", other, ...options)
+      assert.strictEqual(result.code, 1, result.stdout)
+      return result
+    }
+    const differs = async () => {
+      const { difference } = (await played("--output", "json")).json()
+      return isRecord(difference) ? difference : {}
+    }
+
+    // A byte of a model's answer: it is played as it is, and the turn that it becomes is another one.
+    const answer = change(file, other, "model.exchanged", "It subtracted.", "It Subtracted.")
+    assert.strictEqual(types[answer + 1], "model.completed")
+    assert.deepInclude(await differs(), { sequence: answer + 1, paths: ["data.turn.text"] })
+    const { stdout } = await played()
+    assert.include(stdout, `differs from event ${answer + 1} on (model.completed)`)
+    assert.match(
+      stdout,
+      /data\.turn\.text\n {4}recorded: "It subtracted\."\n {4}played: {3}"It Subtracted\."\n/
     )
-    {
-      // A byte of a model's answer: the bytes are played as they are, the turn that they become is another one.
-      const { changed, difference, result } = await playChanged(
-        home,
-        file,
-        "It subtracted.",
-        "It Subtracted.",
-        "model.exchanged"
-      )
-      await using _ = result
-      assert.strictEqual(result.code, 1)
-      assert.strictEqual(difference["sequence"], changed + 1)
-      assert.strictEqual(types[changed + 1], "model.completed")
-      assert.deepStrictEqual(difference["paths"], ["data.turn.text"])
-      await using shown = await looplane(home, "replay", join(home.folder, "changed.json"))
-      assert.strictEqual(shown.code, 1)
-      assert.include(shown.stdout, `differs from event ${changed + 1} on (model.completed)`)
-      assert.match(shown.stdout, /data\.turn\.text\n {4}recorded: "It subtracted\."\n {4}played: {3}"It Subtracted\."\n/)
-    }
-    {
-      // What a tool said is part of the next request: its digest gives the change away.
-      const { changed, difference, result } = await playChanged(
-        home,
-        file,
-        "left - right",
-        "left % right",
-        "tool.completed"
-      )
-      await using _ = result
-      assert.strictEqual(result.code, 1)
-      assert.strictEqual(difference["sequence"], types.indexOf("model.exchanged", changed))
-      assert.deepStrictEqual(difference["paths"], ["data.exchange.sent"])
-    }
-    {
-      // A check that would have failed makes another run.
-      const { changed, difference, result } = await playChanged(
-        home,
-        file,
-        '"verdict":"passed"',
-        '"verdict":"failed"',
-        "verification.completed"
-      )
-      await using _ = result
-      assert.strictEqual(result.code, 1)
-      assert.isAbove(Number(difference["sequence"]), changed)
-    }
+
+    // What a tool said goes out with the next request, whose digest gives the change away.
+    const said = change(file, other, "tool.completed", "left - right", "left % right")
+    assert.deepInclude(await differs(), {
+      sequence: types.indexOf("model.exchanged", said),
+      paths: ["data.exchange.sent"]
+    })
+
+    // A check that would have failed makes another run.
+    const check = change(file, other, "verification.completed", '"verdict":"passed"', '"verdict":"failed"')
+    assert.isAbove(Number((await differs())["sequence"]), check)
   })
 })
 
 describe("sessions --replay", () => {
-  it("tells the story; --replay-json is the same for a copy of the bundle", async () => {
+  it("tells the story; --replay-json is the same for a moved bundle, which plays as well", async () => {
     await using home = makeHome()
     await using elsewhere = makeHome()
     const run = await recorded(home)
@@ -276,13 +242,10 @@ describe("sessions --replay", () => {
       terminal_event_type: "run.ended"
     })
     cpSync(run.directory, join(elsewhere.runRoot, "copy"), { recursive: true })
-    await using copy = await looplane(
-      elsewhere,
-      "sessions",
-      "--replay-json",
-      join(elsewhere.runRoot, "copy")
-    )
+    await using copy = await looplane(elsewhere, "sessions", "--replay-json", join(elsewhere.runRoot, "copy"))
     assert.strictEqual(copy.stdout, json.stdout)
+    await using played = await looplane(elsewhere, "replay", "./runs/copy")
+    assert.strictEqual(played.stdout, `replayed: ${run.events} events agree\n`, played.stderr)
   })
 
   it("excludes the other things that can be asked of a run", async () => {

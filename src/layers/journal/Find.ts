@@ -5,6 +5,7 @@ import { Effect } from "effect"
 import { StoreError } from "../../services/RunStore.ts"
 import { isRunId, last, namesIn, placeAt, type Place } from "./Bundles.ts"
 import { demandDirectory, type Disk } from "./Disk.ts"
+import { documents, valueOf } from "./Documents.ts"
 import { invalid } from "./Failure.ts"
 import { runIdIn } from "./Manifest.ts"
 
@@ -14,8 +15,12 @@ const missing = (path: string, message: string): StoreError =>
 /** The run in a directory of any name, anywhere. */
 const atPath = Effect.fnUntraced(function* (disk: Disk, directory: string) {
   yield* demandDirectory(disk, directory)
-  const run_id = yield* runIdIn(disk, directory)
-  return run_id === null ? null : yield* placeAt(disk, directory, run_id)
+  const known = yield* runIdIn(disk, directory)
+  if (known !== null) return yield* placeAt(disk, directory, known)
+  // Its writer died before it had said whose run it is, and nobody has moved it since.
+  const name = disk.path.basename(directory)
+  const asked = valueOf(yield* documents.request(disk, directory)) !== null
+  return asked && isRunId(name) ? yield* placeAt(disk, directory, name) : null
 })
 
 const named = Effect.fnUntraced(function* (disk: Disk, root: string, name: string) {

@@ -1,7 +1,7 @@
 /**
  * The time of a recording: it stands still between events, and a sleeper wakes when the recording has come so far.
  */
-import { Clock, Duration, Effect } from "effect"
+import { type Clock, Duration, Effect } from "effect"
 import type { Reel } from "./Reel.ts"
 
 export interface ReelClock {

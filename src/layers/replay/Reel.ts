@@ -3,7 +3,7 @@
  * turns here, so that a run is played in the order in which it happened.
  */
 import { Effect } from "effect"
-import { isKnown, type RunEvent, type RunEventType, type UnknownEvent } from "../../domain/Event.ts"
+import { isKnown, type RunEvent, type RunEventType } from "../../domain/Event.ts"
 import { sameEvent, type Difference, type RecordedEntry, type Segment } from "../../domain/Recording.ts"
 import { initial, reduce, type RunState } from "../../domain/Run.ts"
 import { StoreError } from "../../services/RunStore.ts"
@@ -109,7 +109,11 @@ export const makeReel = (
   }
   /** Events that this version does not know, or that no program says. */
   const skip = () => {
-    for (let at = entries[index]; at !== undefined && index < segment.to && !isKnown(at.event); at = entries[index])
+    for (
+      let at = entries[index];
+      at !== undefined && index < segment.to && !isKnown(at.event);
+      at = entries[index]
+    )
       fold(at)
   }
   const upcoming = () => (index < segment.to ? (entries[index] ?? null) : null)
@@ -188,7 +192,9 @@ export const makeReel = (
     find: first,
     ending: Effect.gen(function* () {
       const isOver = () =>
-        entries.slice(index, segment.to).every(({ event }) => !isKnown(event) || lastWords.has(event.event_type))
+        entries
+          .slice(index, segment.to)
+          .every(({ event }) => !isKnown(event) || lastWords.has(event.event_type))
       while (!isOver()) yield* turn
     }),
     offer

@@ -195,7 +195,9 @@ export const layerReplay = (
         Tape.of({
           recording,
           repository: Effect.suspend(() => {
-            const read = reel.find((event): event is EventOf<"repository.read"> => event.event_type === "repository.read")
+            const read = reel.find(
+              (event): event is EventOf<"repository.read"> => event.event_type === "repository.read"
+            )
             return read === null ? Effect.never : Effect.succeed(read.data)
           }),
           takeOver: Effect.sync(() => {

@@ -10,7 +10,7 @@ import { Approval, ApprovalUnavailable } from "../../services/Approval.ts"
 import { Checks } from "../../services/Checks.ts"
 import { Git, GitError } from "../../services/Git.ts"
 import { Sandbox, SandboxError } from "../../services/Sandbox.ts"
-import { Tools } from "../../services/Tools.ts"
+import { type Tool, Tools } from "../../services/Tools.ts"
 import { type FreshPlace, type OpenWorkspace, WorkspaceError, Workspaces } from "../../services/Workspace.ts"
 import type { EventOf, Reel } from "./Reel.ts"
 
@@ -25,7 +25,10 @@ const told = <A>(value: A | null): Effect.Effect<A> => (value === null ? Effect.
 const unreachable = (what: string) => Effect.die(`a replay never ${what}`)
 
 /** How the recorded process ended, where that is the trace of something that failed. */
-const failure = (reel: Reel, reason: "workspace_failed" | "patch_artifact_failed" | "approval_unavailable") => {
+const failure = (
+  reel: Reel,
+  reason: "workspace_failed" | "patch_artifact_failed" | "approval_unavailable"
+) => {
   const ended = reel.find(is("run.ended"))
   return ended?.data.terminal_reason === reason ? (ended.data.error ?? "") : null
 }
@@ -113,36 +116,35 @@ export const checks = (reel: Reel, places: Map<string, { readonly wrote: Array<s
   })
 }
 
+/** A tool that says what it said. Equal calls of one turn are answered one after the other. */
+const retold = (reel: Reel, tool: Tool): Tool => ({
+  ...tool,
+  call: (args) =>
+    Effect.suspend(() => {
+      const text = callText(tool.definition.name, args)
+      const ids = new Set(
+        reel
+          .state()
+          .pending.filter(({ call }) => callText(call.name, call.arguments) === text)
+          .map(({ call }) => call.id)
+      )
+      const completed = reel.find(
+        (event): event is EventOf<"tool.completed"> =>
+          event.event_type === "tool.completed" && ids.has(event.data.tool_call_id)
+      )
+      return Effect.map(told(completed), ({ data: { content, ok, tree } }) => ({
+        ok,
+        content,
+        ...(tree === null ? {} : { tree })
+      }))
+    })
+})
+
 /** The real tools by name, schema and flags; what they did is told. A check is run again, as recorded. */
 export const tools = (reel: Reel, real: Tools["Service"]) =>
   Tools.of({
     toolset: (options) =>
-      real.toolset(options).map((tool) =>
-        tool.definition.name === "run_check"
-          ? tool
-          : {
-              ...tool,
-              call: (args) =>
-                Effect.suspend(() => {
-                  const text = callText(tool.definition.name, args)
-                  const ids = new Set(
-                    reel
-                      .state()
-                      .pending.filter(({ call }) => callText(call.name, call.arguments) === text)
-                      .map(({ call }) => call.id)
-                  )
-                  const completed = reel.find(
-                    (event): event is EventOf<"tool.completed"> =>
-                      event.event_type === "tool.completed" && ids.has(event.data.tool_call_id)
-                  )
-                  return Effect.map(told(completed), ({ data: { content, ok, tree } }) => ({
-                    ok,
-                    content,
-                    ...(tree === null ? {} : { tree })
-                  }))
-                })
-            }
-      )
+      real.toolset(options).map((tool) => (tool.definition.name === "run_check" ? tool : retold(reel, tool)))
   })
 
 export const approval = (reel: Reel) => {
@@ -189,6 +191,5 @@ export const git = (() => {
 export const sandbox = (kind: Sandbox["Service"]["kind"]) =>
   Sandbox.of({
     kind,
-    run: () =>
-      Effect.fail(new SandboxError({ reason: "refused", message: "a replay starts no process" }))
+    run: () => Effect.fail(new SandboxError({ reason: "refused", message: "a replay starts no process" }))
   })

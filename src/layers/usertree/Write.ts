@@ -32,7 +32,7 @@ const modeFor = (mode: number, executable: boolean): number => {
   return executable ? mode | ((mode & 0o444) >> 2) : mode & ~0o111
 }
 
-/** Writes a node into the record, durable with its directory. `mode` null: as a new file gets it. */
+/** Writes a node into the record, not yet durable. `mode` null: as a new file gets it. */
 const keep = Effect.fnUntraced(function* (
   { disk: { fs } }: Place,
   file: string,
@@ -46,7 +46,6 @@ const keep = Effect.fnUntraced(function* (
       const handle = yield* fs.open(file, { flag: "wx", mode: node.executable ? 0o777 : 0o666 })
       yield* handle.writeAll(node.bytes)
       if (mode !== null) yield* fs.chmod(file, mode)
-      yield* handle.sync
     })
   )
 })
@@ -78,6 +77,22 @@ const capture = Effect.fnUntraced(function* (place: Place, id: string, step: App
   return { path: step.path, change: step.change, merged: step.merged, before, after }
 })
 
+/** As many at once as the disk can take together: one after the other, each would wait for its own turn of it. */
+const syncsAtOnce = 16
+
+/** Makes every file of a record durable. */
+const syncKept = Effect.fnUntraced(function* ({ disk: { fs, path } }: Place, directory: string) {
+  const entries = yield* fs.readDirectoryEntries(directory)
+  yield* Effect.forEach(
+    entries.filter((entry) => entry.type === "File"),
+    (entry) =>
+      Effect.scoped(
+        Effect.flatMap(fs.open(path.join(directory, entry.name), { flag: "r" }), (file) => file.sync)
+      ),
+    { concurrency: syncsAtOnce, discard: true }
+  )
+})
+
 /** Directories that will be made, and those that may be left empty. */
 const directories = Effect.fnUntraced(function* (place: Place, steps: ReadonlyArray<ApplyStep>) {
   const { disk, root } = place
@@ -107,6 +122,8 @@ const prepare = Effect.fnUntraced(function* (
   yield* makeRecordDirectory(place, id)
   const around = yield* directories(place, steps)
   const files = yield* Effect.forEach(steps, (step, at) => capture(place, id, step, at))
+  yield* reached("sync")
+  yield* syncKept(place, directoryOf(place, id))
   const record: ApplyRecord = {
     version: 1,
     id,

@@ -1,7 +1,7 @@
 /**
  * What an open workspace knows of itself.
  */
-import type { Context, FileSystem, Path } from "effect"
+import type { Context, FileSystem, Path, Ref } from "effect"
 import type { ChildProcessSpawner } from "effect/process"
 import type { TreeId } from "../../domain/Ids.ts"
 import type { DependencyLayer } from "./Dependencies.ts"
@@ -21,6 +21,8 @@ export interface Opened {
   readonly base: TreeId
   /** Everything in the base tree. */
   readonly entries: ReadonlyArray<TreeEntry>
+  /** The last tree whose entries were proved. */
+  readonly proven: Ref.Ref<{ readonly tree: TreeId; readonly entries: ReadonlyArray<TreeEntry> } | null>
   readonly layer: DependencyLayer
   /** The layer serves a tree whatever its lock files say. */
   readonly any_locks: boolean

@@ -1,7 +1,7 @@
 /**
  * Opening a workspace: our own git directory, the checkout, and what a clone lacks. What can run side by side does.
  */
-import { Context, Effect, FileSystem, Path } from "effect"
+import { Context, Effect, FileSystem, Path, Ref } from "effect"
 import { ChildProcessSpawner } from "effect/process"
 import type { EventData } from "../../domain/Event.ts"
 import { TreeId } from "../../domain/Ids.ts"
@@ -192,6 +192,7 @@ export const furnish = Effect.fnUntraced(function* (
     identity,
     base: tree,
     entries,
+    proven: yield* Ref.make<{ readonly tree: TreeId; readonly entries: Opened["entries"] } | null>(null),
     layer,
     any_locks: takesAnyLocks(task),
     submodules,

@@ -4,12 +4,12 @@
  * but it must never end in a tree that is said to be verified and is not. So nothing that git reads back is believed
  * before it is hashed again, against ids that only this process holds.
  */
-import { Effect, FileSystem, Path } from "effect"
+import { Effect, FileSystem, Path, Ref } from "effect"
 import { readlink } from "node:fs/promises"
 import { TreeId } from "../../domain/Ids.ts"
 import type { ByteString } from "../../domain/patch/ByteString.ts"
 import type { ChangedFile } from "../../domain/Result.ts"
-import { byBytes, displayName, git, gitIn, type Repository, splitNul } from "../git/GitBinary.ts"
+import { byBytes, displayName, git, gitIn, joinNul, type Repository, splitNul } from "../git/GitBinary.ts"
 import { changedControl } from "../git/GitDirectory.ts"
 import { gitObject } from "../git/Objects.ts"
 import { failed } from "./Failure.ts"
@@ -38,8 +38,12 @@ export const proveSettings = Effect.fnUntraced(function* ({ identity }: Opened) 
 /** The entries of a tree, proved to be what its id says. */
 export const provenEntries = Effect.fnUntraced(function* (opened: Opened, tree: TreeId) {
   if (tree === opened.base) return opened.entries
+  const last = yield* Ref.get(opened.proven)
+  if (last?.tree === tree) return last.entries
   const entries = yield* entriesOf(opened.store.git_dir, tree)
-  return isTree(treeMapOf(entries, tree.length), tree) ? entries : yield* tampered(`tree ${tree}`)
+  if (!isTree(treeMapOf(entries, tree.length), tree)) return yield* tampered(`tree ${tree}`)
+  yield* Ref.set(opened.proven, { tree, entries })
+  return entries
 })
 
 /** Fails unless a place holds a submodule's commit as it was when the run began, where we have it. */
@@ -103,7 +107,9 @@ const changeOf: Readonly<Record<string, ChangedFile["change"]>> = {
 }
 
 /** The changed files of a difference, sorted. */
-export const changedFiles = (changes: ReadonlyArray<RawChange>): ReadonlyArray<ChangedFile> =>
+export const changedFiles = (
+  changes: ReadonlyArray<Pick<RawChange, "path" | "status">>
+): ReadonlyArray<ChangedFile> =>
   changes
     .map(({ path, status }) => ({ path: displayName(path), change: changeOf[status] ?? "modified" }))
     .toSorted((a, b) => byBytes(a.path, b.path))
@@ -129,33 +135,51 @@ const areBlobs = Effect.fnUntraced(function* (git_dir: string, ids: ReadonlyArra
   return true
 })
 
+const filesOf = (entries: ReadonlyArray<TreeEntry>): ReadonlyMap<ByteString, TreeEntry> =>
+  new Map(entries.filter((entry) => entry.mode !== "040000").map((entry) => [entry.path, entry]))
+
+const isSame = (a: TreeEntry | undefined, b: TreeEntry | undefined): boolean =>
+  a?.mode === b?.mode && a?.id === b?.id
+
+/** What git calls the change of a path. */
+const statusOf = (before: TreeEntry | undefined, after: TreeEntry | undefined): string => {
+  if (before === undefined) return "A"
+  if (after === undefined) return "D"
+  return before.mode.slice(0, 3) === after.mode.slice(0, 3) ? "M" : "T"
+}
+
+/** As `update-index --index-info` takes entries and `ls-files -s` gives them. */
+const indexLine = ({ id, mode, path }: TreeEntry): string => `${mode} ${id} 0\t${path}`
+
 /**
- * Fails unless the patch, applied by git to the base that we began with, gives exactly the tree. `changes` are
- * the same difference by path.
+ * Fails unless the patch, applied by git to the base that we began with, gives exactly the tree. What differs between
+ * the two is known here without git: it is asked of nothing that a check could have written to. Returns the changed files.
  */
-export const provePatch = Effect.fnUntraced(function* (
-  opened: Opened,
-  tree: TreeId,
-  patch: Uint8Array,
-  changes: ReadonlyArray<RawChange>
-) {
+export const provePatch = Effect.fnUntraced(function* (opened: Opened, tree: TreeId, patch: Uint8Array) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const { store } = opened
-  const before = changes.filter((change) => change.status !== "A")
-  const wanted = new Map(before.map((change) => [change.path, `${change.old_mode} ${change.old_id}`]))
-  const known = opened.entries.filter((entry) => wanted.get(entry.path) === `${entry.mode} ${entry.id}`)
-  const blobs = before.filter((change) => change.old_mode !== "160000").map((change) => change.old_id)
-  if (known.length !== wanted.size || !(yield* areBlobs(store.git_dir, blobs)))
-    return yield* tampered("the base")
+  const { entries, store } = opened
+  const [before, after] = [filesOf(entries), filesOf(yield* provenEntries(opened, tree))]
+  const changed = new Set(
+    [...before.keys(), ...after.keys()].filter((name) => !isSame(before.get(name), after.get(name)))
+  )
+  const only = (files: ReadonlyMap<ByteString, TreeEntry>) =>
+    [...files.values()].filter((entry) => changed.has(entry.path))
+  const old = only(before)
+  const blobs = old.filter((entry) => entry.mode !== "160000").map((entry) => entry.id)
+  if (blobs.length > 0 && !(yield* areBlobs(store.git_dir, blobs))) return yield* tampered("the base")
   const place = yield* fs.makeTempDirectoryScoped({ directory: opened.directory, prefix: "proof-" })
   const scratch: Repository = { ...store, index: path.join(place, "index") }
-  yield* gitIn(scratch, ["read-tree", opened.base])
+  if (old.length > 0)
+    yield* gitIn(scratch, ["update-index", "-z", "--index-info"], { stdin: joinNul(old.map(indexLine)) })
   yield* gitIn(scratch, ["apply", "--cached", "--whitespace=nowarn", "-"], { stdin: patch }).pipe(
     Effect.mapError((cause) => failed("the patch does not apply to its own base", cause))
   )
-  const gives = Buffer.from(yield* gitIn(scratch, ["write-tree"]))
-    .toString("latin1")
-    .trim()
-  if (gives !== tree) return yield* failed("the patch does not give the tree that it was made from")
+  const gives = splitNul(yield* gitIn(scratch, ["ls-files", "-s", "-z"])).toSorted()
+  const wanted = only(after).map(indexLine).toSorted()
+  if (gives.length !== wanted.length || gives.some((line, at) => line !== wanted[at]))
+    return yield* failed("the patch does not give the tree that it was made from")
+  return changedFiles(
+    [...changed].map((name) => ({ path: name, status: statusOf(before.get(name), after.get(name)) }))
+  )
 }, Effect.scoped)

@@ -2,7 +2,7 @@
  * What an earlier process knew of the workspace, again: out of `git/`, proved by hashing, and of what the source still
  * has.
  */
-import { Effect, FileSystem, Path } from "effect"
+import { Effect, FileSystem, Path, Ref } from "effect"
 import type { EventData } from "../../domain/Event.ts"
 import type { TreeId } from "../../domain/Ids.ts"
 import type { Task } from "../../domain/Task.ts"
@@ -163,6 +163,7 @@ export const recall = Effect.fnUntraced(function* (
     identity,
     base,
     entries,
+    proven: yield* Ref.make<{ readonly tree: TreeId; readonly entries: Opened["entries"] } | null>(null),
     layer,
     any_locks: takesAnyLocks(task),
     submodules: yield* recallSubmodules(record.submodules, location, places.modules),

@@ -249,8 +249,6 @@ const rawChanges = (records: ReadonlyArray<ByteString>): ReadonlyArray<RawChange
 export const changesBetween = (git_dir: string, from: string, to: string) =>
   Effect.map(diffTree(git_dir, from, to, ["--raw", "-z"]), (raw) => rawChanges(splitNul(raw)))
 
-/** A tree against another, as a patch and as paths. */
-export const diffTrees = (git_dir: string, from: string, to: string) =>
-  Effect.all([diffTree(git_dir, from, to, ["-p", "--binary", "-U3"]), changesBetween(git_dir, from, to)], {
-    concurrency: 2
-  })
+/** A tree against another, as a patch. */
+export const patchBetween = (git_dir: string, from: string, to: string) =>
+  diffTree(git_dir, from, to, ["-p", "--binary", "-U3"])

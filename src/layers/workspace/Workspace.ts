@@ -19,13 +19,13 @@ import { applyChanges } from "./Edit.ts"
 import { failed } from "./Failure.ts"
 import { materialise } from "./Materialise.ts"
 import type { Opened, Platform } from "./Opened.ts"
-import { changedFiles, provePatch, proveSettings } from "./Proof.ts"
+import { changedFiles, provenEntries, provePatch, proveSettings } from "./Proof.ts"
 import { removeTree } from "./RemoveTree.ts"
 import { placesOf } from "./Places.ts"
 import { prepare } from "./Prepare.ts"
 import type { Recorder } from "./Recorder.ts"
 import { reopen, type Resumed } from "./Reopen.ts"
-import { diffTrees, filesBelow } from "./Trees.ts"
+import { changesBetween, filesBelow, patchBetween } from "./Trees.ts"
 import { unrecorded } from "./Unrecorded.ts"
 
 /** The workspace as its users see it. */
@@ -40,23 +40,29 @@ const serve = Effect.fnUntraced(function* (
   // What is handed over is settled before any check of it runs: no check can change it afterwards.
   const settled = yield* Ref.make<{ readonly tree: TreeId; readonly diff: WorkspaceDiff } | null>(null)
 
-  const difference = Effect.fnUntraced(function* (tree: TreeId) {
-    const [patch, changes] = yield* diffTrees(store.git_dir, opened.base, tree)
-    const diff: WorkspaceDiff = { patch, files: changedFiles(changes) }
-    return { diff, changes }
-  })
-
   const settle = Effect.fnUntraced(function* (tree: TreeId) {
     if (tree === opened.base || (yield* Ref.get(settled))?.tree === tree) return
-    const { changes, diff } = yield* difference(tree)
-    yield* provePatch(opened, tree, diff.patch, changes)
-    yield* Ref.set(settled, { tree, diff })
+    const [patch] = yield* Effect.all(
+      [patchBetween(store.git_dir, opened.base, tree), provenEntries(opened, tree)],
+      { concurrency: 2 }
+    )
+    const files = yield* provePatch(opened, tree, patch)
+    yield* Ref.set(settled, { tree, diff: { patch, files } })
+  })
+
+  const differing = Effect.fnUntraced(function* (tree: TreeId) {
+    const [patch, changes] = yield* Effect.all(
+      [patchBetween(store.git_dir, opened.base, tree), changesBetween(store.git_dir, opened.base, tree)],
+      { concurrency: 2 }
+    )
+    const diff: WorkspaceDiff = { patch, files: changedFiles(changes) }
+    return diff
   })
 
   const diff = Effect.fnUntraced(function* (tree: TreeId) {
     const known = yield* Ref.get(settled)
     if (tree === opened.base) return { patch: new Uint8Array(), files: [] } satisfies WorkspaceDiff
-    return known?.tree === tree ? known.diff : (yield* difference(tree)).diff
+    return known?.tree === tree ? known.diff : yield* differing(tree)
   })
 
   const closed = <A, R>(
@@ -104,11 +110,7 @@ const serve = Effect.fnUntraced(function* (
     materialise: (tree) =>
       closed(
         "a place to check in cannot be made",
-        Effect.gen(function* () {
-          yield* proveSettings(opened)
-          const [place] = yield* Effect.all([materialise(opened, tree), settle(tree)], { concurrency: 2 })
-          return place
-        })
+        Effect.andThen(proveSettings(opened), materialise(opened, tree))
       ),
     unrecorded: closed(
       "the workspace cannot be looked through",

@@ -131,8 +131,8 @@ it.live("the patch is what it was before its first check ran, whatever that chec
     const repo = yield* repository({ files: tracked })
     const { directory, workspace } = yield* openFor(repo)
     const tree = yield* workspace.apply([write("a.txt", "b\n"), write("new.txt", "n\n")])
+    const before = yield* workspace.handOver(tree)
     yield* Effect.scoped(workspace.materialise(tree))
-    const before = yield* workspace.diff(tree)
     for (const text of ["a\n", "b\n", "n\n"]) forge(directory, blobId(text), "blob", Buffer.from("evil\n"))
     writeFileSync(join(directory, "git/config"), "[diff]\n\tnoprefix = true\n")
     assert.deepStrictEqual(yield* workspace.diff(tree), before)
@@ -146,22 +146,25 @@ it.live("a patch is never made against a base that is no longer the source's", (
     const { directory, workspace } = yield* openFor(repo)
     forge(directory, blobId("a\n"), "blob", Buffer.from("z\n"))
     const tree = yield* workspace.apply([write("a.txt", "b\n")])
-    assert.include(yield* placed(workspace, tree, {}), "own store")
+    const error = yield* Effect.flip(workspace.handOver(tree))
+    assert.include(error.message, "own store")
   }).pipe(Effect.provide(live))
 )
 
-it.live("a base that was made to hold what the agent added is found out: its patch would leave that out", () =>
-  Effect.gen(function* () {
-    const repo = yield* repository({ files: { "a.txt": "a\n", "in/b.txt": "b\n" } })
-    const { directory, workspace } = yield* openFor(repo)
-    const tree = yield* workspace.apply([write("in/b.txt", "c\n"), write("in/evil.txt", "e\n")])
-    const entry = (name: string, text: string) =>
-      Buffer.concat([Buffer.from(`100644 ${name}\0`), Buffer.from(blobId(text), "hex")])
-    const held = gitObject("tree", entry("b.txt", "b\n"), 40).id
-    forge(directory, held, "tree", Buffer.concat([entry("b.txt", "b\n"), entry("evil.txt", "e\n")]))
-    const error = yield* Effect.flip(workspace.handOver(tree))
-    assert.match(error.message, /own store|does not give the tree/)
-  }).pipe(Effect.provide(live))
+it.live(
+  "a base that was made to hold what the agent added is found out: its patch would leave that out",
+  () =>
+    Effect.gen(function* () {
+      const repo = yield* repository({ files: { "a.txt": "a\n", "in/b.txt": "b\n" } })
+      const { directory, workspace } = yield* openFor(repo)
+      const tree = yield* workspace.apply([write("in/b.txt", "c\n"), write("in/evil.txt", "e\n")])
+      const entry = (name: string, text: string) =>
+        Buffer.concat([Buffer.from(`100644 ${name}\0`), Buffer.from(blobId(text), "hex")])
+      const held = gitObject("tree", entry("b.txt", "b\n"), 40).id
+      forge(directory, held, "tree", Buffer.concat([entry("b.txt", "b\n"), entry("evil.txt", "e\n")]))
+      const error = yield* Effect.flip(workspace.handOver(tree))
+      assert.match(error.message, /own store|does not give the tree/)
+    }).pipe(Effect.provide(live))
 )
 
 it.live("a submodule is checked as it was when the run began, or not at all", () =>
