@@ -67,6 +67,11 @@ export const runFlags = {
     "A file, directory or glob that the agent may read and change; repeat it (default: everything)",
     "GLOB"
   ),
+  protect: repeated(
+    "protect",
+    "Paths that no patch may touch, such as tests and their configuration; repeat it",
+    "GLOB"
+  ),
   base: optionalText(
     "base",
     '"working-tree" starts from the files as they are instead of the last commit',

@@ -8,7 +8,7 @@ import type { PromptSection } from "./Prompt.ts"
 import { checksOf, type Task } from "./Task.ts"
 
 /** Recorded in journal, manifest and request. */
-export const promptVersion = "looplane-1"
+export const promptVersion = "looplane-2"
 
 /** Of the overview of files that the first request shows. */
 const maxOverviewPaths = 200
@@ -134,6 +134,9 @@ export const systemPrompt = (facts: PromptFacts): ReadonlyArray<PromptSection> =
       content: [
         `Base commit: ${task.base.commit}${task.base.kind === "working_tree" ? " with the working tree's changes on top" : ""}`,
         `Allowed paths: ${task.allowed_paths.join(", ")}`,
+        ...(task.protected_paths === undefined
+          ? []
+          : [`Protected paths, which you must not change: ${task.protected_paths.join(", ")}`]),
         verificationText(task),
         `Files (${files}):\n${overview}`
       ].join("\n")

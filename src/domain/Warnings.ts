@@ -161,15 +161,28 @@ export const warningsOf = (given: {
   return warnings.slice(0, maxWarnings)
 }
 
-/** Why a patch may not be handed over: the first path that is protected, and the glob that says so. Null: none is. */
-export const protectedViolation = (task: Task, files: ReadonlyArray<ChangedFile>): string | null => {
-  for (const glob of task.protected_paths ?? []) {
+/** The first of some globs that protects one of the paths, and that path; null when none does. */
+export const protectedAmong = (
+  globs: ReadonlyArray<string>,
+  paths: ReadonlyArray<string>
+): { readonly glob: string; readonly path: string } | null => {
+  for (const glob of globs) {
     const rule = PathRule.compile([glob])
-    if (Result.isFailure(rule))
-      return `the protected path ${JSON.stringify(glob)} cannot be read: ${rule.failure}`
-    const touched = files.find((file) => PathRule.allows(rule.success, file.path))
-    if (touched !== undefined)
-      return `it ${verbs[touched.change]} ${quotePath(touched.path)}, which --protect ${JSON.stringify(glob)} forbids`
+    // A glob that cannot be read protects everything: it was refused before the run, so it came from elsewhere.
+    const path = paths.find((each) => Result.isFailure(rule) || PathRule.allows(rule.success, each))
+    if (path !== undefined) return { glob, path }
   }
   return null
+}
+
+/** Why a patch may not be handed over: the first path that is protected, and the glob that says so. Null: none is. */
+export const protectedViolation = (task: Task, files: ReadonlyArray<ChangedFile>): string | null => {
+  const found = protectedAmong(
+    task.protected_paths ?? [],
+    files.map((file) => file.path)
+  )
+  const touched = files.find((file) => file.path === found?.path)
+  return found === null || touched === undefined
+    ? null
+    : `it ${verbs[touched.change]} ${quotePath(found.path)}, which --protect ${JSON.stringify(found.glob)} forbids`
 }

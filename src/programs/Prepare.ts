@@ -30,6 +30,7 @@ export interface TaskRequest {
   /** Whether a run without any check is refused, with proposals. */
   readonly checks_required: boolean
   readonly allowed_paths: ReadonlyArray<string>
+  readonly protected_paths: ReadonlyArray<string>
   /** A revision, or null for HEAD. */
   readonly base_revision: string | null
   readonly working_tree: boolean
@@ -171,6 +172,10 @@ export const prepareTask = Effect.fn("Prepare.prepareTask")(function* (
   const base: Base = { kind: request.working_tree ? "working_tree" : "commit", commit }
   const rule = PathRule.compile(request.allowed_paths)
   if (Result.isFailure(rule)) return yield* refuse(`--allowed-path: ${rule.failure}`)
+  for (const glob of request.protected_paths) {
+    const guarded = PathRule.compile([glob])
+    if (Result.isFailure(guarded)) return yield* refuse(`--protect: ${guarded.failure}`)
+  }
   const verification = yield* verificationOf(request, source, base).pipe(
     Effect.catchTag("GitError", (error) => Effect.fail(refuse(error.message)))
   )
@@ -188,6 +193,7 @@ export const prepareTask = Effect.fn("Prepare.prepareTask")(function* (
     subdirectory: source.subdirectory,
     base,
     allowed_paths: [firstPath, ...otherPaths],
+    ...(request.protected_paths.length === 0 ? {} : { protected_paths: request.protected_paths }),
     verification,
     limits: {
       ...defaultLimits,

@@ -102,6 +102,7 @@ const story = Effect.fnUntraced(function* (
     workspace: open,
     limits: task.limits,
     allowed_paths: task.allowed_paths,
+    protected_paths: task.protected_paths ?? [],
     run_check: (name) =>
       Effect.gen(function* () {
         const check = checksOf(task).find((declared) => declared.name === name)

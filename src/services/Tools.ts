@@ -32,6 +32,8 @@ export interface ToolContext {
   readonly workspace: OpenWorkspace
   readonly limits: Limits
   readonly allowed_paths: ReadonlyArray<string>
+  /** Globs of paths that no edit may touch. */
+  readonly protected_paths: ReadonlyArray<string>
   /** Together they bound the patch, so that most edits need no diff to be known to be within the limits. */
   readonly edited: Ref.Ref<EditedFiles>
   /** Runs a declared check on the workspace as it stands; null when none has that name. */

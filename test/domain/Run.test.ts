@@ -53,18 +53,15 @@ describe("the state of a run", () => {
     const last = (type: RunEvent["event_type"]) => all.findLastIndex((event) => event.event_type === type)
     const since = Math.max(
       ...(
-        [
-          "model.requested",
-          "run.ended",
-          "run.forked",
-          "session.resumed",
-          "session.continued"
-        ] as const
+        ["model.requested", "run.ended", "run.forked", "session.resumed", "session.continued"] as const
       ).map(last)
     )
     assert.strictEqual(state.interrupted, last("run.interrupted") > since)
     const reopened = Math.max(last("run.forked"), last("session.continued"))
-    assert.strictEqual(state.ended === null, last("run.ended") <= reopened && last("run.ended") !== reopened || last("run.ended") === -1)
+    assert.strictEqual(
+      state.ended === null,
+      (last("run.ended") <= reopened && last("run.ended") !== reopened) || last("run.ended") === -1
+    )
   })
 
   it("of a whole run says what happened", () => {

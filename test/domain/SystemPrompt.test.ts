@@ -1,7 +1,13 @@
 import { assert, describe, expect, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { renderSection } from "../../src/domain/Prompt.ts"
-import { nudges, overviewOf, promptVersion, systemPrompt, taskMessage } from "../../src/domain/SystemPrompt.ts"
+import {
+  nudges,
+  overviewOf,
+  promptVersion,
+  systemPrompt,
+  taskMessage
+} from "../../src/domain/SystemPrompt.ts"
 import { Task } from "../../src/domain/Task.ts"
 import { exampleTask } from "../support/tasks.ts"
 

@@ -427,7 +427,8 @@ describe("killed with SIGKILL while it writes", () => {
     })
     const result = await cli.done
     watching.close()
-    assert.strictEqual(result.signal, "SIGKILL")
+    // A machine that is fast enough has written everything before the signal: every step is killed in test/layers/usertree.
+    assert.include(["SIGKILL", null], result.signal)
     // The record goes when everything is back, or says that everything is done.
     const settled = () =>
       readdirSync(records).every((id) => {

@@ -14,6 +14,7 @@ const request: TaskRequest = {
   no_check: false,
   checks_required: true,
   allowed_paths: ["**"],
+  protected_paths: [],
   base_revision: null,
   working_tree: false,
   max_steps: 60,

@@ -374,8 +374,8 @@ describe("run", () => {
         yield* Fiber.interrupt(fiber)
         assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(fiber)))
         const shown = yield* store.show(run_id)
-    // Whatever a run did, its recording says all of it.
-    assert.isNull(yield* replayed(yield* recordingOf(run_id)))
+        // Whatever a run did, its recording says all of it.
+        assert.isNull(yield* replayed(yield* recordingOf(run_id)))
         assert.strictEqual(shown.entries.at(-1)?.event.event_type, "run.interrupted")
         assert.include(shown.missing, "result.json")
         assert.isNull(shown.result)

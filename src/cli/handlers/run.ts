@@ -70,6 +70,7 @@ const prepare = Effect.fnUntraced(function* (input: RunInput, mode: RunMode, ins
     no_check: input.noCheck,
     checks_required: mode.checksRequired,
     allowed_paths: input.allowedPath.length > 0 ? input.allowedPath : ["**"],
+    protected_paths: input.protect,
     base_revision: Option.getOrNull(input.baseSha),
     working_tree: base === "working-tree",
     max_steps: input.maxSteps,

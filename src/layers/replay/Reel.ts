@@ -33,18 +33,6 @@ const over = new StoreError({
   message: "the recorded process ended here"
 })
 
-/** Turns of the event loop after which a fiber that can go on has come to where it waits. */
-export const quietTurns = 3
-
-export const eventLoopTurn = Effect.callback<void>((resume) => {
-  const immediate = setImmediate(() => resume(Effect.void))
-  return Effect.sync(() => clearImmediate(immediate))
-})
-
-const settle = Effect.gen(function* () {
-  for (let turns = 0; turns < quietTurns; turns++) yield* eventLoopTurn
-})
-
 /** What a run says when nothing more happens to it. */
 const lastWords: ReadonlySet<string> = new Set(["run.noted", "run.ended"])
 
@@ -87,10 +75,14 @@ export const makeReel = (
   let difference: Difference | null = null
   let waiting: Array<() => void> = []
 
+  /** Whoever has spoken goes on first, as far as it gets at its own time: what others say moves the time on. */
   const wake = () => {
     const all = waiting
     waiting = []
-    for (const go of all) go()
+    if (all.length > 0)
+      setImmediate(() => {
+        for (const go of all) go()
+      })
   }
   const turn = Effect.callback<void>((resume) => {
     const go = () => resume(Effect.void)
@@ -136,8 +128,6 @@ export const makeReel = (
 
   const offer: Reel["offer"] = (event) =>
     Effect.gen(function* () {
-      // Before what goes on beside moves the time on, the run's main part begins the wait that it has announced.
-      let settled = laneOf(event) === "main"
       while (true) {
         const at = upcoming()
         if (closed && event.event_type !== "run.interrupted") return yield* over
@@ -147,11 +137,6 @@ export const makeReel = (
           continue
         }
         if (isKnown(at.event) && sameEvent(at.event, event)) {
-          if (!settled) {
-            settled = true
-            yield* settle
-            continue
-          }
           fold(at)
           skip()
           yield* played(at, state)

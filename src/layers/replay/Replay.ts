@@ -19,7 +19,7 @@ import { Wire } from "../../services/Wire.ts"
 import { Workspaces } from "../../services/Workspace.ts"
 import { replayedModel } from "../model/Replayed.ts"
 import { makeReelClock } from "./Clock.ts"
-import { eventLoopTurn, makeReel, quietTurns, type EventOf, type Reel } from "./Reel.ts"
+import { makeReel, type EventOf, type Reel } from "./Reel.ts"
 import * as World from "./World.ts"
 
 export interface ReplayOptions {
@@ -29,8 +29,15 @@ export interface ReplayOptions {
   readonly substitute?: (entry: RecordedEntry) => RunEvent | null
 }
 
-/** Turns of the event loop in which nothing happens before a run that nobody will wake is said to be stuck. */
+/** Turns of the event loop in which nothing happens before the recording's time moves on. */
+const quietTurns = 3
+/** And before a run that nobody will wake is said to be stuck. */
 const stuckTurns = 200
+
+const eventLoopTurn = Effect.callback<void>((resume) => {
+  const immediate = setImmediate(() => resume(Effect.void))
+  return Effect.sync(() => clearImmediate(immediate))
+})
 
 const withSubstitutes = (
   { entries }: Recording,

@@ -3,6 +3,7 @@
  */
 import { Effect, Ref, TextDiff } from "effect"
 import type { FileChange, FileNode } from "../../domain/patch/FileSet.ts"
+import { protectedAmong } from "../../domain/Warnings.ts"
 import { boundText } from "../../domain/Text.ts"
 import { quotePath } from "../../domain/WorkspacePath.ts"
 import type { EditedFiles, FileSize, Observation, ToolContext } from "../../services/Tools.ts"
@@ -137,6 +138,14 @@ export const applyEdit = Effect.fnUntraced(function* (
   const { workspace } = context
   const large = requireSizes(changes, context)
   if (large !== undefined) return yield* large
+  const held = protectedAmong(
+    context.protected_paths,
+    changes.map((change) => change.path)
+  )
+  if (held !== null)
+    return yield* refuse(
+      `${quotePath(held.path)} is protected (${held.glob}): this run may not change it, and no way around that is wanted`
+    )
   const tree = yield* workspace.apply(changes)
   const done = Effect.sync((): Observation => ({ ok: true, content: report(changes, before), tree }))
   if (surelyWithin(yield* remember(context, changes, before), context)) return yield* done

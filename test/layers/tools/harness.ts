@@ -11,6 +11,7 @@ import { Tools, type EditedFiles, type ToolContext } from "../../../src/services
 export interface Options {
   readonly limits?: Partial<Limits>
   readonly allowed_paths?: ReadonlyArray<string>
+  readonly protected_paths?: ReadonlyArray<string>
   readonly checks?: Readonly<Record<string, CheckOutcome>>
 }
 
@@ -41,6 +42,7 @@ export const open = Effect.fnUntraced(function* (
     workspace: memory.workspace,
     limits: { ...defaultLimits, ...options.limits },
     allowed_paths: options.allowed_paths ?? ["**"],
+    protected_paths: options.protected_paths ?? [],
     run_check: (name) => Effect.succeed(checks[name] ?? null)
   }
   const toolset = yield* Tools.use((tools) =>

@@ -197,7 +197,7 @@ it.live(
   "without git/, a run at its base is made anew from the source, and a later tree is named",
   () =>
     Effect.gen(function* () {
-      const { repo, ...run } = yield* begun()
+      const run = yield* begun()
       gone(join(run.directory, "git"))
       const message = yield* refusal(run)
       assert.include(message, `the tree ${run.tree} is gone`)
@@ -241,7 +241,7 @@ it.live(
   "without its record, git/ still gives back a tree that it holds",
   () =>
     Effect.gen(function* () {
-      const { repo: _, ...run } = yield* begun()
+      const run = yield* begun()
       for (const text of [null, "{", '{"version":1,"branch":"refs/heads/../../x"}']) {
         if (text === null) gone(join(run.directory, "git/looplane.json"))
         else writeFileSync(join(run.directory, "git/looplane.json"), text)
