@@ -3,8 +3,10 @@
  */
 import { Effect } from "effect"
 import { Command } from "effect/cli"
+import { applyDescription, applyExamples, applyFlags, applyShortDescription } from "./applyFlags.ts"
 import { chatFlags, resumeFlags, runFlags, sessionsFlags } from "./flags.ts"
 import { receiptCheckFlags } from "./receiptFlags.ts"
+import { bundleFlags, replayFlags } from "./replayFlags.ts"
 
 export const exec = Command.make("exec", runFlags).pipe(
   Command.withAlias("run"),
@@ -27,10 +29,7 @@ export const exec = Command.make("exec", runFlags).pipe(
       command: "looplane exec - --no-check --output text < task.md",
       description: "Read the prompt from stdin and accept an unverified patch"
     },
-    {
-      command: 'git apply "$(looplane exec "…" --check "…" --unsafe-local-exec | jq -r .artifacts.patch)"',
-      description: "Take the patch home"
-    }
+    { command: "looplane apply", description: "Then take the patch home" }
   ]),
   Command.withHandler((input) =>
     Effect.promise(() => import("./handlers/run.ts")).pipe(
@@ -64,6 +63,17 @@ export const resume = Command.make("resume", resumeFlags).pipe(
   )
 )
 
+export const apply = Command.make("apply", applyFlags).pipe(
+  Command.withDescription(applyDescription),
+  Command.withShortDescription(applyShortDescription),
+  Command.withExamples(applyExamples),
+  Command.withHandler((input) =>
+    Effect.promise(() => import("./handlers/apply.ts")).pipe(
+      Effect.flatMap(({ applyPatch }) => applyPatch(input))
+    )
+  )
+)
+
 const receiptCheck = Command.make("check", receiptCheckFlags).pipe(
   Command.withDescription(
     "Check that a run's patch, logs and journal are what its receipt says, offline and without a model. With -C it also puts the patch on its base in a fresh clone of that repository, and with --unsafe-local-exec runs the checks there again. Nothing is written to the run or the repository.\n\nExit codes: 0 nothing failed, 1 something did, 2 it could not be checked as asked."
@@ -87,6 +97,43 @@ export const receipt = Command.make("receipt").pipe(
   Command.withDescription("The evidence of a patch: what it was made from, and what was proved of it."),
   Command.withShortDescription("Check the evidence of a patch"),
   Command.withSubcommands([receiptCheck])
+)
+
+export const replay = Command.make("replay", replayFlags).pipe(
+  Command.withDescription(
+    "Play a recorded run again: the whole program, from the bytes that the models sent and what tools and checks did then, without network, processes or files. Whatever it does is compared with the journal, event by event.\n\nExit codes: 0 every event agrees; 1 one differs, and the first that does is printed; 2 it cannot be played."
+  ),
+  Command.withShortDescription("Play a recorded run again and compare"),
+  Command.withExamples([
+    { command: "looplane replay last", description: "The newest run" },
+    {
+      command: "looplane replay bug.json",
+      description: "A run that somebody sent as a file (looplane bundle)"
+    }
+  ]),
+  Command.withHandler((input) =>
+    Effect.promise(() => import("./handlers/replay.ts")).pipe(
+      Effect.flatMap(({ replayRun }) => replayRun(input))
+    )
+  )
+)
+
+export const bundle = Command.make("bundle", bundleFlags).pipe(
+  Command.withDescription(
+    "Write a run as one file that can be played anywhere: looplane replay FILE, or loadRecording of looplane/testing. It holds everything that the run's journal holds, so look at it before you publish it."
+  ),
+  Command.withShortDescription("Write a run as one portable file"),
+  Command.withExamples([
+    {
+      command: "looplane bundle last --as-fixture -o bug.json",
+      description: "For a bug report, or for a test"
+    }
+  ]),
+  Command.withHandler((input) =>
+    Effect.promise(() => import("./handlers/bundle.ts")).pipe(
+      Effect.flatMap(({ bundleRun }) => bundleRun(input))
+    )
+  )
 )
 
 export const sessions = Command.make("sessions", sessionsFlags).pipe(
@@ -136,5 +183,5 @@ export const root = Command.make("looplane", chatFlags).pipe(
       )
     )
   ),
-  Command.withSubcommands([exec, receipt, resume, sessions])
+  Command.withSubcommands([exec, apply, resume, sessions, receipt, replay, bundle])
 )

@@ -4,7 +4,6 @@
 
 /** Commands by their first word, and the feature that brings them. */
 const commands: ReadonlyMap<string, string> = new Map([
-  ["apply", "applying a patch from its bundle (until then: git apply PATCH)"],
   ["config", "editing the configuration (until then: edit config.json, see docs/configuration.md)"],
   ["auth", "stored credentials (until then: set the provider's environment variable)"],
   ["policy", "permission rules"],
@@ -38,8 +37,7 @@ export interface GivenFlags {
 /** The line for the first flag whose feature comes later; null when none was given. */
 export const laterFlag = (given: GivenFlags): string | null => {
   const line = (flag: string, feature: string) => `${flag} is not in this version: it comes with ${feature}`
-  if (given.editRealRepo)
-    return line("--edit-real-repo", "editing the real tree; until then apply the patch with git apply")
+  if (given.editRealRepo) return line("--edit-real-repo", "editing the real tree; until then: looplane apply")
   if (given.dangerous)
     return line("--dangerous", "permission rules; edits inside the clone need no answer already")
   if (given.denyTool.length > 0) return line("--deny-tool", "permission rules")

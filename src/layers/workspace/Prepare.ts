@@ -16,6 +16,7 @@ import {
   planDependencies,
   provideDependencies
 } from "./Dependencies.ts"
+import { demandCommit } from "./Demand.ts"
 import { failed } from "./Failure.ts"
 import type { Opened, Platform } from "./Opened.ts"
 import type { Places } from "./Places.ts"
@@ -219,8 +220,12 @@ export const prepare = Effect.fnUntraced(
     const recorder = yield* makeRecorder(opened, { tree: opened.base, ahead: false })
     return { opened, recorder, prepared, found: null }
   },
-  (effect) =>
+  (effect, task, { store }) =>
     effect.pipe(
+      // Git only says that it cannot go on: a base that was pruned meanwhile is named.
+      Effect.tapErrorTag("GitError", () =>
+        demandCommit(task, store.git_dir).pipe(Effect.catchTag("GitError", () => Effect.void))
+      ),
       Effect.catchTags({
         GitError: (cause) => Effect.fail(failed("the workspace cannot be made", cause)),
         PlatformError: (cause) => Effect.fail(failed("the workspace cannot be made", cause))

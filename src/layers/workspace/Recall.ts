@@ -6,16 +6,10 @@ import { Effect, FileSystem, Path, Ref } from "effect"
 import type { EventData } from "../../domain/Event.ts"
 import type { TreeId } from "../../domain/Ids.ts"
 import type { Task } from "../../domain/Task.ts"
-import {
-  copyObjects,
-  type GitLocation,
-  isPlainGitDirectory,
-  locateGit,
-  resetControl
-} from "../git/GitDirectory.ts"
+import { isPlainGitDirectory, resetControl } from "../git/GitDirectory.ts"
 import { writeExcludes } from "./Clone.ts"
+import { demandTree, lost, sourceOf } from "./Demand.ts"
 import { type DependencyLayer, differingInSource, isDirectory, namedRoot, otherLock } from "./Dependencies.ts"
-import { failed } from "./Failure.ts"
 import type { Opened } from "./Opened.ts"
 import type { Places } from "./Places.ts"
 import { platform, takesAnyLocks } from "./Prepare.ts"
@@ -24,36 +18,7 @@ import { nowhere } from "./Relocate.ts"
 import { recallSubmodules } from "./Submodules.ts"
 import type { Identity } from "./ThrowAway.ts"
 import { isTree, treeMapOf } from "./TreeMap.ts"
-import { entriesOf, isComplete } from "./Trees.ts"
-
-/** The source's git directory, while there is one. */
-export const sourceOf = (task: Task) =>
-  locateGit(task.repository).pipe(
-    Effect.catchTag("GitError", (): Effect.Effect<GitLocation | null> => Effect.succeed(null))
-  )
-
-/** Says what is gone for ever when a tree cannot be had. */
-const lost = Effect.fnUntraced(function* (task: Task, git_dir: string, tree: TreeId) {
-  const { commit } = task.base
-  if (yield* isComplete(git_dir, `${commit}^{tree}`))
-    return yield* failed(`the tree ${tree} is gone: objects of it are missing in ${git_dir}`)
-  const source = yield* isDirectory(task.repository)
-  return yield* failed(
-    `the base commit ${commit} is gone: ${task.repository} ${source ? "no longer has it" : "is not there any more"}, and ${git_dir} does not hold it`
-  )
-})
-
-/** Fails unless `git/` holds a tree to its last object. What the source still has is brought again first. */
-export const demandTree = Effect.fnUntraced(function* (task: Task, { store }: Places, tree: TreeId) {
-  const path = yield* Path.Path
-  if (yield* isComplete(store.git_dir, tree)) return
-  const location = yield* sourceOf(task)
-  if (location !== null) {
-    yield* copyObjects(location.common_dir, path.join(store.git_dir, "objects"))
-    if (yield* isComplete(store.git_dir, tree)) return
-  }
-  return yield* lost(task, store.git_dir, tree)
-})
+import { entriesOf } from "./Trees.ts"
 
 /** The entries of the base, proved to be what its id says; undefined when they are not all there. */
 const baseEntries = (git_dir: string, base: TreeId) =>
