@@ -13,6 +13,7 @@ import { assert, describe, it } from "vitest"
 import { makeHome, runCli, startCli, type Home, type RunningCli } from "../support/Cli.ts"
 import { assertUntouched, snapshotTree } from "../support/Leaks.ts"
 import { startModelServer, stall, type ModelServer, type Script, type Step } from "../support/ModelServer.ts"
+import { assertReplays } from "../support/replay.ts"
 import type { Repo } from "../support/Repo.ts"
 import { addFix, addRepo } from "../support/repos/add.ts"
 import { isRecord } from "../support/wire/types.ts"
@@ -82,6 +83,7 @@ const world = async (script: Script, provider: ProviderName = "openai-compatible
         }),
     [Symbol.asyncDispose]: async () => {
       assertUntouched(before, snapshotTree(repo.root))
+      await assertReplays(home.runRoot)
       await server.close()
       home.dispose()
       await repo[Symbol.asyncDispose]()

@@ -11,6 +11,7 @@ import {
   type Script,
   type ToolCallSpec
 } from "../support/ModelServer.ts"
+import { assertReplays } from "../support/replay.ts"
 import { gitEnvironment, type Repo } from "../support/Repo.ts"
 import { isRecord } from "../support/wire/types.ts"
 
@@ -79,6 +80,7 @@ export const execOn = async (
   assertUntouched(before, snapshotTree(repo.root))
   if (processCheck) assert.deepStrictEqual(result.leftovers(), [])
   assert.deepStrictEqual(server.violations, [])
+  await assertReplays(join(result.home.env["XDG_STATE_HOME"] ?? "", "looplane", "runs"))
   const json =
     result.stdout.trimStart().startsWith("{") && !result.stdout.includes("\n{") ? result.json() : {}
   const artifact = (key: string) => {

@@ -1,9 +1,12 @@
 /**
  * Plays recorded runs again, without anything but the recording.
  */
+import { NodeFileSystem, NodePath } from "@effect/platform-node"
 import { Effect, Layer } from "effect"
-import { Digest } from "effect/crypto"
+import { Digest, SecureRandom } from "effect/crypto"
+import { assert } from "vitest"
 import type { Recording } from "../../src/domain/Recording.ts"
+import * as Store from "../../src/layers/journal/Store.ts"
 import { layerReplay, type ReplayOptions } from "../../src/layers/replay/Replay.ts"
 import * as MemorySearch from "../../src/layers/search/Memory.ts"
 import * as Tools from "../../src/layers/tools/Tools.ts"
@@ -31,3 +34,22 @@ export const recordingOf = Effect.fnUntraced(function* (run: string) {
   const recording: Recording = { run_id, request, entries }
   return recording
 })
+
+/** Fails unless every run below a run root, whatever became of it, plays again as it was recorded. */
+export const assertReplays = (runRoot: string): Promise<void> =>
+  Effect.runPromise(
+    Effect.gen(function* () {
+      const store = yield* RunStore
+      for (const { request, run_id } of yield* store.list({ limit: 100, query: null })) {
+        if (request === null) continue
+        const difference = yield* replayed(yield* recordingOf(run_id))
+        assert.isNull(difference, `run ${run_id} does not play again as it was recorded`)
+      }
+    }).pipe(
+      Effect.provide(
+        Store.layer({ run_root: runRoot }).pipe(
+          Layer.provide(Layer.mergeAll(NodeFileSystem.layer, NodePath.layer, SecureRandom.layerWebCrypto))
+        )
+      )
+    )
+  )

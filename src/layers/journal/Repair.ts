@@ -64,6 +64,8 @@ export const keepLost = Effect.fnUntraced(function* (disk: Disk, directory: stri
   const file = disk.path.join(directory, artifactNames.events)
   const lost = disk.path.join(directory, lostName)
   if ((yield* disk.typeOf(file)) !== "File") return
+  const { size } = yield* disk.fs.stat(file).pipe(failAt(file))
+  if (Number(size) <= offset) return
   const type = yield* disk.typeOf(lost)
   if (type !== null && type !== "File") return yield* invalid(lost, `refused: ${lost} is no plain file`)
   yield* Effect.scoped(
