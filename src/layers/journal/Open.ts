@@ -53,7 +53,7 @@ const refuseLoss = (failure: StoreError, lost: number): StoreError =>
   new StoreError({
     reason: "damaged",
     path: failure.path,
-    message: `${failure.message}; --accept-loss goes on with what is left, without ${lost === 1 ? "1 event" : `${lost} events`} (kept in ${lostName})`
+    message: `${failure.message}; --accept-loss goes on with what is left, without ${lost === 1 ? "1 event" : `${lost} events`} (what can be kept of them goes to ${lostName})`
   })
 
 /** The run's lock is held. Everything is read and judged before anything is written. */

@@ -95,7 +95,7 @@ describe("a journal whose end was cut", () => {
               })
             )
             assert.deepStrictEqual(yield* fs.readFile(log("one")), whole.slice(0, lineEnds[kept - 1] ?? 0))
-            if (lost > 0) {
+            if (lost > 0 && behind.length > 0) {
               assert.deepStrictEqual(yield* fs.readFile(runPath("one", "events.lost.jsonl")), behind.slice())
               assert.strictEqual((yield* fs.stat(runPath("one", "events.lost.jsonl"))).mode & 0o777, 0o600)
               yield* fs.remove(runPath("one", "events.lost.jsonl"))
