@@ -24,9 +24,9 @@ export interface LongRun extends AsyncDisposable {
   readonly bytes: number
 }
 
-/** An answer's bytes as they come from a provider: most of them are not the answer. */
+/** An answer's bytes as they come from a provider: few of them are the answer. */
 const body = (words: string, times: number) =>
-  `data: {"id":"chatcmpl-0","object":"chat.completion.chunk","created":1700000000,"model":"m","choices":[{"index":0,"delta":{"content":"${words}"},"logprobs":null,"finish_reason":null}],"usage":null}\n\n`.repeat(
+  `data: {"id":"chatcmpl-0","object":"chat.completion.chunk","created":1700000000,"model":"m","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\\"${words}\\""}}]},"logprobs":null,"finish_reason":null}],"usage":null}\n\n`.repeat(
     times
   )
 
@@ -35,7 +35,7 @@ const source = "export const measure = (left: number, right: number): number => 
 /** About five kilobytes an event, six events a turn. */
 const turnEvents = (step: number, tree: TreeId): ReadonlyArray<RunEvent> => {
   const who = { step, provider: "openai-compatible", model: "m" } as const
-  const text = `Step ${step}. ${"I look at the next file to see where this is used. ".repeat(28)}`
+  const text = `Step ${step}. ${"I look at the next file to see where this is used. ".repeat(24)}`
   const call = {
     id: ToolCallId.make(`call_${step}`),
     name: "read_file",
@@ -53,8 +53,8 @@ const turnEvents = (step: number, tree: TreeId): ReadonlyArray<RunEvent> => {
           answered_at_ms: 1_764_000_000_000 + step,
           status: 200,
           headers: { "content-type": "text/event-stream", "x-request-id": `req_${step}` },
-          body: { encoding: "utf8", text: body(`${step} and then some`, 70) },
-          pieces: Array.from({ length: 70 }, () => 190),
+          body: { encoding: "utf8", text: body(`${step} and more`, 64) },
+          pieces: Array.from({ length: 64 }, () => 250),
           fault: null
         }
       }
@@ -81,7 +81,7 @@ usage: { ...zero, input_tokens: 100, output_tokens: 20 }
         tool_call_id: call.id,
         name: call.name,
         ok: true,
-        content: `${step}: ${source.repeat(115)}`,
+        content: `${step}: ${source.repeat(28)}`,
         tree
       }
     }

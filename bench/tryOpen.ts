@@ -21,5 +21,5 @@ await Effect.runPromise(Effect.scoped(Effect.gen(function* () {
   if (state.conversation.length < 1000) throw new Error("short")
 })).pipe(Effect.provide(Store.layer({ run_root: `${home}/copy` }).pipe(Layer.provideMerge(platform)))) as any)
 const cpu = process.cpuUsage(cpu0)
-console.log(`open ${(performance.now() - t).toFixed(0)} ms, cpu ${((cpu.user + cpu.system) / 1000).toFixed(0)} ms, rss ${(rss0/2**20).toFixed(0)} -> ${(process.resourceUsage().maxRSS/1024).toFixed(0)}`)
+console.log(`open ${(performance.now() - t).toFixed(0)} ms, cpu user ${(cpu.user/1000).toFixed(0)} sys ${(cpu.system/1000).toFixed(0)} ms, rss ${(rss0/2**20).toFixed(0)} -> ${(process.resourceUsage().maxRSS/1024).toFixed(0)}`)
 }

@@ -128,14 +128,16 @@ const perform = Effect.fnUntraced(function* (root: string, step: Step, undo: Und
 })
 
 /**
- * Runs `record`, makes every change, and then runs what `record` returned; when anything fails, that included, every
- * change is undone. `staging` must be on the workspace's disk; it is emptied again.
+ * Runs `record`, makes every change, and then runs the `made` that `record` returned; when anything fails, that included,
+ * every change is undone. `staging` must be on the workspace's disk; it is emptied again.
  */
 export const applyChanges = Effect.fnUntraced(function* <A, E, R, E2, R2>(
   root: string,
   staging: string,
   changes: ReadonlyArray<FileChange>,
-  record: (changes: ReadonlyArray<PathChange>) => Effect.Effect<Effect.Effect<A, E2, R2>, E, R>
+  record: (
+    changes: ReadonlyArray<PathChange>
+  ) => Effect.Effect<{ readonly made: Effect.Effect<A, E2, R2> }, E, R>
 ) {
   const fs = yield* FileSystem.FileSystem
   const place = yield* fs
@@ -159,7 +161,7 @@ export const applyChanges = Effect.fnUntraced(function* <A, E, R, E2, R2>(
       file: change._tag === "Write" ? { bytes: change.bytes, executable: change.executable } : null
     }))
   )
-  const made = Effect.forEach(
+  const performed = Effect.forEach(
     deletionsFirst,
     (step) =>
       perform(root, step, undo).pipe(
@@ -168,6 +170,8 @@ export const applyChanges = Effect.fnUntraced(function* <A, E, R, E2, R2>(
     { discard: true }
   )
   return yield* Effect.uninterruptible(
-    Effect.flatMap(recorded, (settled) => Effect.andThen(made, settled).pipe(Effect.onError(() => rollback)))
+    Effect.flatMap(recorded, ({ made }) =>
+      Effect.andThen(performed, made).pipe(Effect.onError(() => rollback))
+    )
   )
 }, Effect.scoped)

@@ -24,6 +24,8 @@ export interface Opened {
   /** The last tree whose entries were proved. */
   readonly proven: Ref.Ref<{ readonly tree: TreeId; readonly entries: ReadonlyArray<TreeEntry> } | null>
   readonly layer: DependencyLayer
+  /** What the layer was when the run began, whatever of it can still be brought: none of it is the repository's. */
+  readonly brought: ReadonlyArray<string>
   /** The layer serves a tree whatever its lock files say. */
   readonly any_locks: boolean
   readonly submodules: ReadonlyArray<Submodule>

@@ -195,6 +195,7 @@ export const furnish = Effect.fnUntraced(function* (
     entries,
     proven: yield* Ref.make<{ readonly tree: TreeId; readonly entries: Opened["entries"] } | null>(null),
     layer,
+    brought: layer.copied,
     any_locks: takesAnyLocks(task),
     submodules,
     ignored_before: new Set(ignored_before),

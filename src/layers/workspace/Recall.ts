@@ -130,6 +130,7 @@ export const recall = Effect.fnUntraced(function* (
     entries,
     proven: yield* Ref.make<{ readonly tree: TreeId; readonly entries: Opened["entries"] } | null>(null),
     layer,
+    brought: record.layer.copied,
     any_locks: takesAnyLocks(task),
     submodules: yield* recallSubmodules(record.submodules, location, places.modules),
     ignored_before: new Set(record.ignored_before),

@@ -78,7 +78,7 @@ export const makeRecorder = Effect.fnUntraced(function* (opened: Opened, from: B
 
   const isSubmodule = (name: ByteString): boolean => gitlinks.has(name)
 
-  const brought = opened.layer.copied.map(nameOf)
+  const brought = opened.brought.map(nameOf)
 
   /** Why a path is not the repository's to change, or null: no patch that changes it would apply to the source. */
   const foreign = (known: TreeMap, name: ByteString): string | null => {
@@ -94,7 +94,7 @@ export const makeRecorder = Effect.fnUntraced(function* (opened: Opened, from: B
 
   /**
    * Keeps the tree that some changes make, before they are made: a process that dies in between leaves no path that
-   * nobody knows of. The effect returned is for when the disk holds them.
+   * nobody knows of. `made` is for when the disk holds them.
    */
   const record = Effect.fnUntraced(function* (changes: ReadonlyArray<PathChange>) {
     const { map, pending, tree: before } = yield* Ref.get(state)
@@ -112,12 +112,13 @@ export const makeRecorder = Effect.fnUntraced(function* (opened: Opened, from: B
     })
     const tree = TreeId.make(root)
     yield* keepTree(store.git_dir, tree)
-    return Ref.update(state, (now) => ({
+    const made = Ref.update(state, (now) => ({
       ...now,
       tree,
       map: known,
       pending: new Set([...pending, ...changes.map((change) => change.path)])
-    })).pipe(Effect.as(tree))
+    }))
+    return { made: Effect.as(made, tree) }
   })
 
   /** Brings the index up to date with the edits. */

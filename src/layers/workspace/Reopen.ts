@@ -50,7 +50,7 @@ const installAgain = Effect.fnUntraced(function* (
   const planned = yield* planAgain(task, opened)
   const { ignored_before, layer } = yield* install(task, places, planned, opened.base)
   yield* remember(places, { ...record, layer: recordOfLayer(layer), ignored_before })
-  const again: Opened = { ...opened, layer, ignored_before: new Set(ignored_before) }
+  const again: Opened = { ...opened, layer, brought: layer.copied, ignored_before: new Set(ignored_before) }
   const recorder = yield* makeRecorder(again, { tree: opened.base, ahead: false })
   yield* recorder.restore(tree)
   return { opened: again, recorder }

@@ -6,6 +6,7 @@ import { Effect } from "effect"
 import { createHash } from "node:crypto"
 import { createReadStream } from "node:fs"
 import { lstat, readdir, readlink } from "node:fs/promises"
+import { pipeline } from "node:stream/promises"
 import { failed } from "./Failure.ts"
 import type { Seal } from "./Record.ts"
 
@@ -23,7 +24,8 @@ const content: Describe = async (at) => {
   if (stats.isSymbolicLink()) return `link\0${(await readlink(at, { encoding: "buffer" })).toString("hex")}`
   if (!stats.isFile()) return stats.isDirectory() ? "directory" : "other"
   const hash = createHash("sha256")
-  for await (const chunk of createReadStream(at)) hash.update(chunk)
+  // In pieces: what is installed may be larger than memory.
+  await pipeline(createReadStream(at), hash)
   return `${(stats.mode & 0o100) === 0 ? "file" : "program"}\0${hash.digest("hex")}`
 }
 

@@ -15,7 +15,7 @@ const entriesIn = Effect.fnUntraced(function* (directory: string) {
 })
 
 /** Fresh places and scratch directories, by name. */
-const scratchDirectory = /^(?:staging|task-env|(?:verify|proof)-.*)$/
+const scratchDirectory = /^(?:staging|task-env|(?:verify|proof|task)-.*)$/
 
 /** Locks, and indexes of places that are gone. The index of a submodule in the workspace is none of them. */
 const leftoverFile = /\.lock$|\.proof$|^(?!workspace\.index$).*\.index$|^sharedindex\./

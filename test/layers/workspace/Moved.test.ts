@@ -107,6 +107,8 @@ it.live(
         Effect.gen(function* () {
           assert.strictEqual(workspace.found, run.tree)
           assert.deepStrictEqual(contentsOf(workspace.root), run.stood)
+          const error = yield* Effect.flip(workspace.apply([write("node_modules/dep/index.js", "2\n")]))
+          assert.strictEqual(error.reason, "refused_path")
           const { copied, reason } = workspace.prepared.dependencies
           assert.deepStrictEqual(copied, [])
           assert.strictEqual(reason, `node_modules cannot be brought along again: ${repo.root} is gone`)
