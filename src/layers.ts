@@ -1,7 +1,17 @@
 /**
  * `looplane/layers`: the product's own implementations, to be provided as they are or swapped one by one.
  */
-export { layerRead, layerRun, layerStore, makeModels, type RunOptions } from "./layers/Live.ts"
+export {
+  layerApply,
+  layerRead,
+  layerReceipt,
+  layerReplayOf,
+  layerRun,
+  layerStore,
+  layerUserTree,
+  makeModels,
+  type RunOptions
+} from "./layers/Live.ts"
 export * as ApprovalHeadless from "./layers/approval/Headless.ts"
 export * as Checks from "./layers/checks/Checks.ts"
 export * as Git from "./layers/git/Git.ts"

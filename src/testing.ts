@@ -2,6 +2,7 @@
  * `looplane/testing`: the fakes that looplane itself is tested with.
  */
 export * from "./layers/Test.ts"
+export * as Faults from "./layers/faults/Life.ts"
 export * as FaultyFileSystem from "./layers/fs/Faulty.ts"
 export * as MemoryFileSystem from "./layers/fs/Memory.ts"
 export * as RecordedProcesses from "./layers/process/Recorded.ts"
