@@ -43,6 +43,9 @@ export const JournalLine = Schema.Union(
 /** The envelope of any line, also one whose event this version does not know. */
 const Envelope = Schema.Struct({ ...EntryHeader.fields, event_type: Schema.String, data: Schema.Unknown })
 export type Envelope = typeof Envelope.Type
+const isEnvelope = Schema.is(Envelope)
+const encodeRunEvent = Schema.encodeResult(RunEvent)
+const decodeRunEvent = Schema.decodeUnknownResult(RunEvent)
 
 /** Why bytes are no line of a journal that this version reads. */
 export interface LineFault {
@@ -53,6 +56,9 @@ export interface LineFault {
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+
+/** For text that may be cut off within a character. */
+const lenient = new TextDecoder("utf-8", { ignoreBOM: true })
 
 const isReserved = (value: JsonRecord): boolean =>
   Object.hasOwn(value, "$blob") || Object.hasOwn(value, "$literal")
@@ -82,7 +88,7 @@ export const encodeLine = (
   header: Omit<EntryHeader, "version">,
   event: RunEvent
 ): Result.Result<{ readonly line: Uint8Array; readonly blobs: ReadonlyArray<Blob> }, Schema.SchemaError> =>
-  Result.map(Schema.encodeResult(RunEvent)(event), (encoded) => {
+  Result.map(encodeRunEvent(event), (encoded) => {
     const blobs: Array<Blob> = []
     const keep = (text: string, json: boolean): BlobRef => {
       const bytes = encoder.encode(text)
@@ -123,10 +129,25 @@ export const decodeLine = (bytes: Uint8Array): Result.Result<Envelope, LineFault
       "newer_version",
       `is of journal version ${value["version"]}, and this looplane reads version 1`
     )
-  return Result.mapError(Schema.decodeUnknownResult(Envelope)(value), () => ({
-    reason: "damaged",
-    message: "is no entry of a journal"
-  }))
+  return isEnvelope(value) ? Result.succeed(value) : fault("damaged", "is no entry of a journal")
+}
+
+/** What a line says before its data. */
+export type Heading = Omit<Envelope, "data">
+
+/** Longer than what `encodeLine` writes before an event's data. */
+const headingBytes = 256
+const headingPattern =
+  /^\{"version":1,"sequence":(\d{1,15}),"previous":"([0-9a-f]{64})","created_at":"([\w.:-]*)","event_type":"([\w.]*)","data":\{/
+const isDigest = Schema.is(Digest)
+
+/** The heading of a line that has the form of `encodeLine`, without reading on; null for any other. */
+export const headingOf = (bytes: Uint8Array): Heading | null => {
+  const found = headingPattern.exec(lenient.decode(bytes.subarray(0, headingBytes)))
+  const [, sequence, previous, created_at = "", event_type = ""] = found ?? []
+  return isDigest(previous)
+    ? { version: 1, sequence: Number(sequence), previous, created_at, event_type }
+    : null
 }
 
 /** The event of a line whose data is resolved. Types that this version does not know are kept as they are. */
@@ -135,7 +156,7 @@ export const decodeEvent = ({
   event_type
 }: Envelope): Result.Result<RunEvent | UnknownEvent, LineFault> =>
   isKnownType(event_type)
-    ? Result.mapError(Schema.decodeUnknownResult(RunEvent)({ event_type, data }), () => ({
+    ? Result.mapError(decodeRunEvent({ event_type, data }), () => ({
         reason: "damaged",
         message: `is no ${event_type} that this looplane understands`
       }))
@@ -143,8 +164,8 @@ export const decodeEvent = ({
 
 const isBlobRef = Schema.is(BlobRef)
 
-/** The references in a value, each once. Reserved objects that are neither reference nor literal are faults. */
-const referencesOf = (value: unknown): Result.Result<ReadonlyMap<string, BlobRef>, LineFault> => {
+/** The references in a value, each once, by what they stand for. Reserved objects that are neither reference nor literal are faults. */
+export const referencesOf = (value: unknown): Result.Result<ReadonlyMap<string, BlobRef>, LineFault> => {
   const found = new Map<string, BlobRef>()
   let broken = false
   const visit = (value: unknown): void => {

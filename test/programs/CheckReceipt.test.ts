@@ -38,14 +38,22 @@ const directory = "/runs/run-1"
 /** A finished run in memory, and what the test does with its bundle. */
 const afterRun = <A, E, R>(
   body: Effect.Effect<A, E, R>,
-  options: { readonly script?: Script; readonly task?: Partial<Task>; readonly checks?: CheckScript } = {}
+  options: {
+    readonly script?: Script
+    readonly task?: Partial<Task>
+    readonly checks?: CheckScript
+    /** A path that something else than a tool has written. */
+    readonly wrote?: string
+  } = {}
 ) =>
   Effect.gen(function* () {
     const memory = yield* makeMemoryWorkspace(files)
+    const { wrote } = options
+    const meddling = wrote === undefined ? null : [{ text: "Done.", gate: memory.put(wrote, "no tool's\n") }]
     const world = layerTest({
       memory,
       files,
-      models: [scriptedModel(options.script ?? fix)],
+      models: [scriptedModel(meddling ?? options.script ?? fix)],
       checks: options.checks ?? fixed
     })
     return yield* Effect.gen(function* () {
@@ -95,7 +103,7 @@ describe("receipt check without a repository", () => {
       { checks: passesWhen("src/add.js", "never"), script: [...fix, ...fix.slice(2)] }
     ],
     ["no check", "unverified", { task: { verification: { mode: "waived" } } }],
-    ["a refused patch", "patch_artifact_failed", { task: { protected_paths: ["src/**"] } }]
+    ["a refused patch", "patch_artifact_failed", { wrote: "NOTES.md", task: { protected_paths: ["*.md"] } }]
   ]
   it.effect.each(endings)("agrees with a run that ended with %s", ([, reason, options]) =>
     afterRun(
@@ -126,7 +134,7 @@ describe("receipt check without a repository", () => {
             at: fc.nat(),
             flip: fc.integer({ min: 1, max: 255 })
           }),
-          120
+          40
         )
         for (const { at, flip, name } of attacks) {
           const bytes = whole.get(name) ?? new Uint8Array()

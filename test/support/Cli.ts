@@ -25,6 +25,8 @@ export interface CliOptions {
   readonly runRoots?: ReadonlyArray<string>
   /** After this the whole run is killed and the result rejects. Milliseconds; 60,000 when absent. */
   readonly timeoutMs?: number
+  /** The command line that starts the command, when a shell or a limit is to stand around it. */
+  readonly through?: (command: readonly [string, ...ReadonlyArray<string>]) => ReadonlyArray<string>
   /** The script that the current Node runs. Absent: `bin/looplane.js` of this repository. */
   readonly program?: string
 }
@@ -127,7 +129,9 @@ export const startCli = (args: ReadonlyArray<string>, options: CliOptions): Runn
     Object.entries({ ...home.env, ...options.env }).filter(([, value]) => value !== undefined)
   )
   const started = performance.now()
-  const child = spawn(process.execPath, [options.program ?? launcher, ...args], {
+  const command = [process.execPath, options.program ?? launcher, ...args] as const
+  const [program = "", ...rest] = options.through?.(command) ?? command
+  const child = spawn(program, rest, {
     cwd: options.cwd,
     env,
     detached: true,

@@ -20,6 +20,8 @@ const wanted = Effect.fnUntraced(function* (run: string, followUp: boolean, runR
   if (run !== "last" || followUp) return yield* store.find(run)
   const unfinished = yield* store.unfinished
   if (unfinished !== null) return unfinished
+  // Fails where there is none at all.
+  yield* store.find("last")
   return yield* refuse(
     `every run under ${runRoot} has ended: to go on with one, give a follow-up task, as in looplane resume last "next task"`
   )

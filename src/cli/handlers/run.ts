@@ -2,6 +2,7 @@
  * `exec` and the default command: from flags to a finished run and its exit code.
  */
 import { Effect, FileSystem, Layer, Option, Path } from "effect"
+import { homedir } from "node:os"
 import { refuse } from "../../domain/Refusal.ts"
 import { chooseModels } from "../../programs/ChooseModels.ts"
 import { prepareTask } from "../../programs/Prepare.ts"
@@ -35,6 +36,21 @@ const outputOf = (input: RunInput, mode: RunMode): Output =>
 const positive = (flag: string, value: number | null) =>
   value !== null && !(value > 0) ? Effect.fail(refuse(`${flag} must be greater than 0`)) : Effect.void
 
+/** A home that is not there is no place to keep runs: nobody would look for them in one that was made for them. */
+const demandHome = Effect.fnUntraced(function* (run_root: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const home = path.resolve(homedir())
+  if (
+    !run_root.startsWith(`${home}${path.sep}`) ||
+    (yield* Effect.orElseSucceed(fs.exists(home), () => true))
+  )
+    return
+  return yield* refuse(
+    `no run can be kept in ${run_root}: the home directory ${home} does not exist; choose another place with --run-root`
+  )
+})
+
 /** Everything that can be refused is refused here, before anything exists. */
 const prepare = Effect.fnUntraced(function* (input: RunInput, mode: RunMode, instruction: string) {
   const path = yield* Path.Path
@@ -62,6 +78,7 @@ const prepare = Effect.fnUntraced(function* (input: RunInput, mode: RunMode, ins
   const candidates = yield* makeModels(specs, { allowCustomEndpoint: input.allowCustomEndpoint })
   const config = yield* settings.config.pipe(Effect.mapError((error) => refuse(error.message)))
   const run_root = path.resolve(Option.getOrElse(input.runRoot, () => settings.run_root))
+  yield* demandHome(run_root)
   const task = yield* prepareTask({
     instruction,
     directory,

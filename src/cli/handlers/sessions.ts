@@ -11,6 +11,7 @@ import { totalTokens } from "../../domain/Usage.ts"
 import { newRunId } from "../runId.ts"
 import type { SessionsInput } from "../flags.ts"
 import { endWith, writeErr, writeOut } from "../io.ts"
+import { clip } from "../render/clip.ts"
 import { listText, showText } from "../render/sessions.ts"
 import { timelineText } from "../render/timeline.ts"
 
@@ -90,10 +91,13 @@ export const showSessions = Effect.fn("cli.showSessions")(
           input.output === "json" ? `${JSON.stringify(detailsJson(run), null, 2)}\n` : showText(run)
         )
       }
-      const runs = yield* store.list({ limit: input.limit, query: Option.getOrNull(input.query) })
+      const query = Option.getOrNull(input.query)
+      const runs = yield* store.list({ limit: input.limit, query })
       if (input.output === "json")
         return yield* writeOut(`${JSON.stringify(runs.map(summaryJson), null, 2)}\n`)
-      return yield* runs.length === 0 ? writeErr(`no runs under ${runRoot}\n`) : writeOut(listText(runs))
+      if (runs.length > 0) return yield* writeOut(listText(runs))
+      const which = query === null ? "no runs" : `no runs that mention ${clip(query, 60)}`
+      return yield* writeErr(`${which} under ${runRoot}\n`)
     }).pipe(Effect.provide(layerStore({ runRoot })))
   },
   Effect.provide(layerRead),

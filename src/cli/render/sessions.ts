@@ -64,6 +64,14 @@ const detailOf = (data: unknown): string => {
     .join(" ")
 }
 
+/** Of events that cannot be shown, how many there are. */
+export const unknownLines = (count: number): ReadonlyArray<string> =>
+  count === 0
+    ? []
+    : [
+        `${count === 1 ? "1 event is of a type" : `${count} events are of types`} that this version does not know`
+      ]
+
 /** A run's facts, then `sequence  time  event  detail`. */
 export const showText = (run: RunDetails): string => printable(showLines(run).join("\n"))
 
@@ -76,7 +84,7 @@ const showLines = (run: RunDetails): ReadonlyArray<string> => [
     : [`task:    ${clip(run.request.task.instruction, 100)}`, `repo:    ${run.request.task.repository}`]),
   ...(run.result === null || run.result.summary === "" ? [] : [`summary: ${clip(run.result.summary, 400)}`]),
   ...(run.missing.length === 0 ? [] : [`lacks:   ${run.missing.join(", ")}`]),
-  ...(run.unknown === 0 ? [] : [`${run.unknown} events are of types that this version does not know`]),
+  ...unknownLines(run.unknown),
   `where:   ${run.directory}`,
   "",
   ...run.entries.map(({ created_at, event, sequence }) =>

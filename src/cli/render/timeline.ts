@@ -5,7 +5,7 @@ import type { Difference, DifferingPlace } from "../../domain/Recording.ts"
 import type { TimedMoment, Timeline } from "../../domain/Timeline.ts"
 import type { RunSummary } from "../../services/RunStore.ts"
 import { clip, printable } from "./clip.ts"
-import { stateOf } from "./sessions.ts"
+import { stateOf, unknownLines } from "./sessions.ts"
 
 const head = (run: RunSummary): ReadonlyArray<string> => [
   `status:  ${stateOf(run)}`,
@@ -36,10 +36,7 @@ export const timelineText = (run: RunSummary, timeline: Timeline): string => {
     ...(moment.turn === "starts" ? ["", `${(moment.turn_id ?? "").replace("-", " ")}:`] : []),
     momentLine(start, moment)
   ])
-  const unknown =
-    timeline.unknown === 0
-      ? []
-      : ["", `${timeline.unknown} events are of types that this version does not know`]
+  const unknown = timeline.unknown === 0 ? [] : ["", ...unknownLines(timeline.unknown)]
   return printable([...head(run), ...lines, ...unknown, ""].join("\n"))
 }
 

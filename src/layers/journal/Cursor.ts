@@ -5,13 +5,10 @@ import { Effect, Result, type Scope } from "effect"
 import type { Digest } from "../../domain/Ids.ts"
 import {
   decodeEvent,
-  decodeLine,
   maxLineBytes,
-  mayRefer,
   noLine,
   resolveReferences,
   type BlobRef,
-  type Envelope,
   type LineFault
 } from "../../domain/JournalCodec.ts"
 import { artifactNames } from "../../domain/Result.ts"
@@ -20,9 +17,10 @@ import { StoreError, type StoredEntry } from "../../services/RunStore.ts"
 import type { Disk } from "./Disk.ts"
 import { damaged, failAt } from "./Failure.ts"
 import { sha256 } from "./Hash.ts"
+import { newline, scan, type Scanned } from "./Scan.ts"
 
 export const chunkBytes = 256 * 1024
-const newline = 0x0a
+const concurrency = 8
 
 export type Head = SessionManifest["head"]
 /** The head of an empty journal. */
@@ -50,6 +48,9 @@ export interface Wanted {
   readonly after: Head
   /** The last sequence to read. */
   readonly until: number
+  /** Types of events that nobody will look at: where a line is held by the one behind it, they come with null for
+   * their data. Their blobs are read and checked like all others. */
+  readonly aside: ReadonlySet<string>
   /** Told of each blob that a line needs, with its verified bytes. */
   readonly onBlob: (hash: Digest, bytes: Uint8Array) => Effect.Effect<void, StoreError>
 }
@@ -57,6 +58,7 @@ export const everything: Wanted = {
   head: null,
   after: noHead,
   until: Number.MAX_SAFE_INTEGER,
+  aside: new Set(),
   onBlob: () => Effect.void
 }
 
@@ -65,13 +67,14 @@ const ended = (mark: Mark): Cursor => ({ next: Effect.succeed(null), mark: () =>
 /**
  * Reads a file that begins behind `after`. With a head, the journal must reach it: one that is shorter has lost events
  * and fails with their number. An unfinished line behind the head is dropped; whatever else does not fit fails as
- * `damaged`, or as `newer_version`. Memory is bounded by a chunk and a line.
+ * `damaged`, or as `newer_version`. Memory is bounded by a chunk, a line, and some blobs.
  */
 export const openCursor = Effect.fnUntraced(function* (
   disk: Disk,
   directory: string,
-  { after, head, onBlob, until }: Wanted
+  wanted: Wanted
 ): Effect.fn.Return<Cursor, StoreError, Scope.Scope> {
+  const { after, head, onBlob, until } = wanted
   const file = disk.path.join(directory, artifactNames.events)
   const type = yield* disk.typeOf(file)
   // Its writer died between the manifest and the journal: nothing had happened yet.
@@ -82,55 +85,81 @@ export const openCursor = Effect.fnUntraced(function* (
   let { hash, sequence } = after
   let offset = 0
   const size = Number((yield* handle.stat.pipe(failAt(file))).size)
-  /** Holds `filled` bytes that are read and not handed out, from its start on. */
-  let buffer: Uint8Array = new Uint8Array(Math.min(chunkBytes, Math.max(size, 1)))
+  /** Between `start` and `filled` it holds bytes that are read and not handed out. */
+  let buffer = Buffer.alloc(Math.min(chunkBytes, Math.max(size, 1)))
+  let start = 0
   let filled = 0
   let done = false
   let failure: StoreError | null = null
 
-  const number = () => sequence - after.sequence + 1
-  const faulty = (fault: LineFault): StoreError =>
+  const faulty = (fault: LineFault, number = sequence - after.sequence + 1): StoreError =>
     new StoreError({
       reason: fault.reason,
       path: file,
-      message: `line ${number()} of ${file} ${fault.message}`
+      message: `line ${number} of ${file} ${fault.message}`
     })
 
-  const load = Effect.fnUntraced(function* (ref: BlobRef) {
-    const blob = disk.path.join(directory, "blobs", ref.$blob)
-    const bytes = yield* disk.read(blob, ref.bytes)
-    if (bytes === null || bytes.length !== ref.bytes || sha256(bytes) !== ref.$blob)
-      return yield* damaged(blob, `line ${number()} of ${file} needs ${blob}, which is missing or changed`)
-    yield* onBlob(ref.$blob, bytes)
-    return bytes
-  })
+  /** The data of a line with the text of its blobs, of which several are read at once. */
+  const resolve = ({ aside, envelope }: Scanned) => {
+    const number = envelope.sequence - after.sequence
+    const load = Effect.fnUntraced(function* (ref: BlobRef) {
+      const blob = disk.path.join(directory, "blobs", ref.$blob)
+      const bytes = yield* disk.read(blob, ref.bytes)
+      if (bytes === null || bytes.length !== ref.bytes || sha256(bytes) !== ref.$blob)
+        return yield* damaged(blob, `line ${number} of ${file} needs ${blob}, which is missing or changed`)
+      yield* onBlob(ref.$blob, bytes)
+      return bytes
+    })
+    return (
+      aside === null
+        ? resolveReferences(envelope.data, load)
+        : Effect.as(Effect.forEach(aside, load, { discard: true }), null)
+    ).pipe(Effect.mapError((error) => (error instanceof StoreError ? error : faulty(error, number))))
+  }
 
-  const envelopeOf = (line: Uint8Array): Result.Result<Envelope, StoreError> => {
-    const envelope = Result.mapError(decodeLine(line.subarray(0, -1)), faulty)
-    if (Result.isFailure(envelope)) return envelope
-    return envelope.success.sequence === sequence + 1 && envelope.success.previous === hash
-      ? envelope
-      : Result.fail(faulty({ reason: "damaged", message: "does not follow the line before it" }))
-  }
-  const entryOf = (line: Uint8Array, envelope: Envelope): Result.Result<StoredEntry, StoreError> => {
-    const event = Result.mapError(decodeEvent(envelope), faulty)
-    if (Result.isFailure(event)) return Result.fail(event.failure)
-    const digest = sha256(line)
+  const take = (
+    { aside, envelope, hash: digest, length }: Scanned,
+    data: unknown
+  ): StoredEntry | StoreError => {
+    const { created_at, event_type } = envelope
+    const event =
+      aside === null ? decodeEvent({ ...envelope, data }) : Result.succeed({ event_type, data: null })
+    if (Result.isFailure(event)) return faulty(event.failure)
     if (envelope.sequence === head?.sequence && digest !== head.hash)
-      return Result.fail(damaged(file, `line ${number()} of ${file} is not the one that was synced`))
-    hash = digest
+      return damaged(
+        file,
+        `line ${envelope.sequence - after.sequence} of ${file} is not the one that was synced`
+      )
     sequence = envelope.sequence
-    offset += line.length
-    return Result.succeed({ sequence, created_at: envelope.created_at, hash, event: event.success })
+    hash = digest
+    offset += length
+    start += length
+    done = sequence >= until
+    return { sequence, created_at, hash, event: event.success }
   }
-  const readLine = (line: Uint8Array): Result.Result<StoredEntry, StoreError> =>
-    Result.flatMap(envelopeOf(line), (envelope) => entryOf(line, envelope))
-  const readReferring = Effect.fnUntraced(function* (line: Uint8Array) {
-    const envelope = yield* Effect.fromResult(envelopeOf(line))
-    const data = yield* resolveReferences(envelope.data, load).pipe(
-      Effect.mapError((error) => (error instanceof StoreError ? error : faulty(error)))
+
+  /** Hands out whole lines of the buffer: none when there is no more, or when the first one fails. */
+  const takeLines = Effect.gen(function* () {
+    const { fault, lines } = scan(buffer.subarray(start, filled), { hash, sequence }, wanted)
+    const resolved = new Map(
+      yield* Effect.forEach(
+        lines.filter(({ refers }) => refers),
+        (line) => Effect.map(Effect.result(resolve(line)), (data) => [line, data] as const),
+        { concurrency }
+      )
     )
-    return yield* Effect.fromResult(entryOf(line, { ...envelope, data }))
+    const entries: Array<StoredEntry> = []
+    for (const line of lines) {
+      const data = resolved.get(line) ?? Result.succeed(line.envelope.data)
+      const entry = Result.isSuccess(data) ? take(line, data.success) : data.failure
+      if (entry instanceof StoreError) {
+        failure = entry
+        return entries
+      }
+      entries.push(entry)
+    }
+    if (fault !== null && !done) failure = faulty(fault)
+    return entries
   })
 
   const finish = (): StoreError | null => {
@@ -141,48 +170,34 @@ export const openCursor = Effect.fnUntraced(function* (
       : null
   }
 
-  /** Hands out the whole lines of the buffer and moves what is left to its start. */
-  const takeLines = Effect.gen(function* () {
-    const entries: Array<StoredEntry> = []
-    const bytes = buffer.subarray(0, filled)
-    let from = 0
-    for (let to = bytes.indexOf(newline); to !== -1 && !done; to = bytes.indexOf(newline, from)) {
-      const line = bytes.subarray(from, to + 1)
-      const entry = mayRefer(line) ? yield* Effect.result(readReferring(line)) : readLine(line)
-      if (Result.isFailure(entry)) {
-        failure = entry.failure
-        break
-      }
-      entries.push(entry.success)
-      from = to + 1
-      done = sequence >= until
-    }
-    buffer.copyWithin(0, from, filled)
-    filled -= from
-    if (failure === null && filled > maxLineBytes)
+  const read = Effect.gen(function* () {
+    buffer.copyWithin(0, start, filled)
+    filled -= start
+    start = 0
+    if (filled > maxLineBytes) {
       failure = faulty({ reason: "damaged", message: "does not end" })
-    return entries
+      return
+    }
+    if (filled === buffer.length) {
+      const larger = Buffer.alloc(2 * filled)
+      larger.set(buffer)
+      buffer = larger
+    }
+    const count = yield* handle.read(buffer.subarray(filled)).pipe(failAt(file))
+    filled += count
+    if (count === 0) failure = finish()
   })
 
   const next: Cursor["next"] = Effect.gen(function* () {
     for (;;) {
       if (failure !== null) return yield* failure
       if (done) return null
-      if (filled === buffer.length) {
-        const larger = new Uint8Array(2 * filled)
-        larger.set(buffer)
-        buffer = larger
-      }
-      const count = yield* handle.read(buffer.subarray(filled)).pipe(failAt(file))
-      if (count === 0) {
-        failure = finish()
-        continue
-      }
-      filled += count
-      const entries = yield* takeLines
-      if (entries.length > 0) return entries
+      if (buffer.subarray(start, filled).includes(newline)) {
+        const entries = yield* takeLines
+        if (entries.length > 0) return entries
+      } else yield* read
     }
   })
 
-  return { next, mark: () => ({ sequence, hash, offset, dropped: filled }) }
+  return { next, mark: () => ({ sequence, hash, offset, dropped: filled - start }) }
 })

@@ -98,7 +98,8 @@ export const makeDisk: Effect.Effect<Disk, never, FileSystem.FileSystem | Path.P
       return yield* Effect.scoped(
         Effect.gen(function* () {
           const handle = yield* open(file, "r")
-          const bytes = new Uint8Array(size)
+          // Handed out only when it was filled, so nothing of before is seen.
+          const bytes = Buffer.allocUnsafeSlow(size)
           let filled = 0
           while (filled < size) {
             const count = yield* handle.read(bytes.subarray(filled)).pipe(failAt(file))

@@ -15,6 +15,8 @@ const describe = (error: PlatformError.PlatformError): readonly [StoreError["rea
       return ["no_space", "no space left on the device of"]
     case "EDQUOT":
       return ["no_space", "the disk quota is used up at"]
+    case "EFBIG":
+      return ["no_space", "no file may be that large:"]
     case "EROFS":
       return ["unwritable", "read-only file system at"]
     case "EACCES":

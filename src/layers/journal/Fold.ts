@@ -23,7 +23,11 @@ export interface Folded {
   readonly failure: StoreError | null
 }
 
-const isKnown = (event: RunEvent | UnknownEvent): event is RunEvent => isKnownType(event.event_type)
+/** No state is made of what crossed the wire, and most of a journal's bytes are that. */
+const aside: ReadonlySet<string> = new Set<RunEvent["event_type"]>(["model.exchanged"])
+
+const isFolded = (event: RunEvent | UnknownEvent): event is RunEvent =>
+  isKnownType(event.event_type) && !aside.has(event.event_type)
 
 /** Folds a journal that begins with its first event. Damage is part of the answer; what a later version wrote is not. */
 export const foldJournal = Effect.fnUntraced(function* (
@@ -34,7 +38,7 @@ export const foldJournal = Effect.fnUntraced(function* (
   const file = disk.path.join(directory, artifactNames.events)
   return yield* Effect.scoped(
     Effect.gen(function* () {
-      const cursor = yield* openCursor(disk, directory, { ...everything, head })
+      const cursor = yield* openCursor(disk, directory, { ...everything, head, aside })
       const collector = makeCollector()
       let time = noTime
       let identity: Identity | null = null
@@ -49,7 +53,7 @@ export const foldJournal = Effect.fnUntraced(function* (
           const { event } = entry
           time = countTime(time, entry)
           identity = identityAfter(identity, entry)
-          if (!isKnown(event)) continue
+          if (!isFolded(event)) continue
           if (event.event_type === "run.created" && event.data.store_version > storeVersion)
             return yield* refuseNewer(
               `line ${entry.sequence + 1} of ${file}`,

@@ -35,25 +35,29 @@ const foldWhatIsThere = Effect.fnUntraced(function* (disk: Disk, directory: stri
   return { ...nothing, failure } satisfies Folded
 })
 
-/** Events that are lost for good, when the user goes on without them. */
+/** To say no, as much of a damaged tail is counted as takes no time, in bytes. */
+const maxCounted = 64 * 1024 * 1024
+
+/** Events that are lost for good, when the user goes on without them; `more`: at least so many. */
 const lossOf = Effect.fnUntraced(function* (
   disk: Disk,
   directory: string,
   head: Head | null,
-  folded: Folded
+  folded: Folded,
+  limit: number
 ) {
   const { failure, mark } = folded
-  if (failure === null) return 0
+  if (failure === null) return { lost: 0, more: false }
   const file = disk.path.join(directory, artifactNames.events)
-  const cut = yield* linesBehind(disk, file, mark.offset)
-  return Math.max(1, cut, (head?.sequence ?? -1) - mark.sequence)
+  const { lines, more } = yield* linesBehind(disk, file, mark.offset, limit)
+  return { lost: Math.max(1, lines, (head?.sequence ?? -1) - mark.sequence), more }
 })
 
-const refuseLoss = (failure: StoreError, lost: number): StoreError =>
+const refuseLoss = (failure: StoreError, lost: number, more: boolean): StoreError =>
   new StoreError({
     reason: "damaged",
     path: failure.path,
-    message: `${failure.message}; --accept-loss goes on with what is left, without ${lost === 1 ? "1 event" : `${lost} events`} (what can be kept of them goes to ${lostName})`
+    message: `${failure.message}; --accept-loss goes on with what is left, without ${more ? "at least " : ""}${lost === 1 ? "1 event" : `${lost} events`} (what can be kept of them goes to ${lostName})`
   })
 
 /** The run's lock is held. Everything is read and judged before anything is written. */
@@ -73,8 +77,9 @@ export const takeOver = Effect.fnUntraced(function* (
   if ((yield* forkPointOf(disk, directory)) !== null) yield* adopt(disk, directory, head)
   const folded = yield* foldWhatIsThere(disk, directory, head)
   const { failure, mark, state, time } = folded
-  const lost = yield* lossOf(disk, directory, head, folded)
-  if (failure !== null && !accept_loss) return yield* refuseLoss(failure, lost)
+  const limit = accept_loss ? Number.MAX_SAFE_INTEGER : maxCounted
+  const { lost, more } = yield* lossOf(disk, directory, head, folded, limit)
+  if (failure !== null && !accept_loss) return yield* refuseLoss(failure, lost, more)
 
   const now = DateTime.formatIso(yield* DateTime.now)
   const identity = found ?? folded.identity ?? identityOf(run_id, request, now)

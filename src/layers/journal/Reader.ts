@@ -98,6 +98,7 @@ export const openHistory = Effect.fnUntraced(function* (
   const cursors = yield* Effect.forEach(segments, (segment, index) =>
     Effect.map(
       openCursor(disk, segment.directory, {
+        ...everything,
         ...segment,
         // Before its own file, a history must reach the line that the next one hangs on to.
         head: segments[index + 1]?.after ?? options.head,

@@ -26,18 +26,19 @@ export const removeTemporaries = Effect.fnUntraced(function* (disk: Disk, direct
   }
 })
 
-/** Hands over the bytes of a file from `offset` on, in pieces. */
+/** Hands over the bytes of a file from `offset` on, in pieces, as long as they are wanted. */
 const readFrom = Effect.fnUntraced(function* (
   disk: Disk,
   file: string,
   offset: number,
-  use: (bytes: Uint8Array) => Effect.Effect<void, StoreError>
+  use: (bytes: Uint8Array) => Effect.Effect<void, StoreError>,
+  limit = Number.MAX_SAFE_INTEGER
 ) {
   yield* Effect.scoped(
     Effect.gen(function* () {
       const handle = yield* disk.open(file, "r")
       const buffer = new Uint8Array(1024 * 1024)
-      for (let at = offset; ;) {
+      for (let at = offset; at - offset < limit;) {
         const count = yield* handle.read(buffer, { position: BigInt(at) }).pipe(failAt(file))
         if (count === 0) return
         yield* use(buffer.subarray(0, count))
@@ -47,16 +48,28 @@ const readFrom = Effect.fnUntraced(function* (
   )
 })
 
-/** Whole lines behind an offset of a file. */
-export const linesBehind = Effect.fnUntraced(function* (disk: Disk, file: string, offset: number) {
-  if ((yield* disk.typeOf(file)) !== "File") return 0
+/** Whole lines behind an offset of a file, within `limit` bytes of it, and whether the file goes on behind those. */
+export const linesBehind = Effect.fnUntraced(function* (
+  disk: Disk,
+  file: string,
+  offset: number,
+  limit: number
+) {
   let lines = 0
-  yield* readFrom(disk, file, offset, (bytes) =>
-    Effect.sync(() => {
-      for (let at = bytes.indexOf(newline); at !== -1; at = bytes.indexOf(newline, at + 1)) lines++
-    })
+  let bytes = 0
+  if ((yield* disk.typeOf(file)) !== "File") return { lines, more: false }
+  yield* readFrom(
+    disk,
+    file,
+    offset,
+    (piece) =>
+      Effect.sync(() => {
+        bytes += piece.length
+        for (let at = piece.indexOf(newline); at !== -1; at = piece.indexOf(newline, at + 1)) lines++
+      }),
+    limit
   )
-  return lines
+  return { lines, more: bytes >= limit }
 })
 
 /** Keeps what is behind an offset of the journal in a file beside it, durable before anything is cut off. */

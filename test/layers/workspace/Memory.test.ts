@@ -81,9 +81,10 @@ it.live(
               onSuccess: () => "made"
             })
             const paths = yield* workspace.list(".")
-            const held = yield* Effect.forEach(paths, (path) => workspace.read(path, 100))
-            const shown = held.map((node) =>
-              node?._tag === "File" ? { ...node, bytes: textOf(node.bytes) } : node
+            const shown = yield* Effect.forEach(paths, (path) =>
+              Effect.map(workspace.read(path, 100), (node) =>
+                node?._tag === "File" ? [textOf(node.bytes), node.executable] : node
+              )
             )
             yield* workspace.restore(workspace.prepared.tree)
             return { reason, paths, shown }
