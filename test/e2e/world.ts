@@ -81,7 +81,7 @@ export interface World extends AsyncDisposable {
     options?: { readonly directory?: string; readonly cli?: Partial<CliOptions> }
   ) => RunningCli
   /** Any other command, with the run root. */
-  readonly looplane: (...args: ReadonlyArray<string>) => Promise<CliResult>
+  readonly looplane: (args: ReadonlyArray<string>, cli?: Partial<CliOptions>) => Promise<CliResult>
   /** Kills the run, as nothing else does, when request number `count` has arrived. Fails when it ends before. */
   readonly killedAt: (running: RunningCli, count: number, signal?: NodeJS.Signals) => Promise<CliResult>
   /** Directories of runs, the oldest first. */
@@ -117,8 +117,11 @@ export const world = async (script: Script, options: WorldOptions = {}): Promise
         ],
         { cwd: home.folder, home, runRoots: [runRoot], ...cli, env: { ...env, ...cli?.env } }
       ),
-    looplane: (...args) =>
-      startCli([...args, "--run-root", runRoot], { cwd: home.folder, home, env, runRoots: [runRoot] }).done,
+    looplane: (args, cli) =>
+      startCli([...args, "--run-root", runRoot], {
+        ...{ cwd: home.folder, home, runRoots: [runRoot], ...cli },
+        env: { ...env, ...cli?.env }
+      }).done,
     killedAt: async (running, count, signal = "SIGKILL") => {
       const early = running.done.then((result) => {
         throw new Error(`the run ended before request ${count}: ${result.stderr}`)

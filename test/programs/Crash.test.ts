@@ -23,7 +23,8 @@ import type { ModelRequest } from "../../src/services/Model.ts"
 import { RunStore } from "../../src/services/RunStore.ts"
 import { WorkspaceError, type OpenWorkspace } from "../../src/services/Workspace.ts"
 import { runId } from "../layers/journal/support.ts"
-import { recordingOf, replayed } from "../support/replay.ts"
+import { recordingOf } from "../../src/programs/Record.ts"
+import { replayed } from "../support/replay.ts"
 import { exampleTask } from "../support/tasks.ts"
 
 const files = {

@@ -12,7 +12,8 @@ import { run, type FinishedRun } from "../../src/programs/Run.ts"
 import { Checks } from "../../src/services/Checks.ts"
 import { RunStore, StoreError } from "../../src/services/RunStore.ts"
 import { type OpenWorkspace, Workspaces } from "../../src/services/Workspace.ts"
-import { recordingOf, replayed } from "../support/replay.ts"
+import { recordingOf } from "../../src/programs/Record.ts"
+import { replayed } from "../support/replay.ts"
 import { exampleTask } from "../support/tasks.ts"
 
 const files = { "src/add.js": "export const add = (a, b) => a - b\n" }

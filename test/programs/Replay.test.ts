@@ -12,7 +12,8 @@ import { makeMemoryWorkspace } from "../../src/layers/workspace/Memory.ts"
 import { RetryPolicy } from "../../src/programs/policies/Retry.ts"
 import { run } from "../../src/programs/Run.ts"
 import { runId } from "../layers/journal/support.ts"
-import { recordingOf, replayed } from "../support/replay.ts"
+import { recordingOf } from "../../src/programs/Record.ts"
+import { replayed } from "../support/replay.ts"
 import { exampleTask } from "../support/tasks.ts"
 
 const files = { "README.md": "# add\n", "src/add.js": "export const add = (a, b) => a - b\n" }

@@ -13,7 +13,8 @@ import { makeMemoryWorkspace } from "../../src/layers/workspace/Memory.ts"
 import { run } from "../../src/programs/Run.ts"
 import { RunStore } from "../../src/services/RunStore.ts"
 import { WorkspaceError, Workspaces } from "../../src/services/Workspace.ts"
-import { recordingOf, replayed } from "../support/replay.ts"
+import { recordingOf } from "../../src/programs/Record.ts"
+import { replayed } from "../support/replay.ts"
 import { exampleTask } from "../support/tasks.ts"
 
 const files = { "README.md": "# add\n", "src/add.js": "export const add = (a, b) => a - b\n" }

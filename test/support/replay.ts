@@ -11,6 +11,7 @@ import { layerReplay, type ReplayOptions } from "../../src/layers/replay/Replay.
 import * as MemorySearch from "../../src/layers/search/Memory.ts"
 import * as Tools from "../../src/layers/tools/Tools.ts"
 import { makeMemoryWorkspace } from "../../src/layers/workspace/Memory.ts"
+import { recordingOf } from "../../src/programs/Record.ts"
 import { replay } from "../../src/programs/Replay.ts"
 import { RunStore } from "../../src/services/RunStore.ts"
 
@@ -25,15 +26,6 @@ export const replayed = (recording: Recording, options: ReplayOptions = {}) =>
       )
     )
   })
-
-/** A run as its journal holds it. */
-export const recordingOf = Effect.fnUntraced(function* (run: string) {
-  const store = yield* RunStore
-  const { entries, request, run_id } = yield* store.show(run)
-  if (request === null) return yield* Effect.die("the run has no request")
-  const recording: Recording = { run_id, request, entries }
-  return recording
-})
 
 /** Fails unless every run below a run root, whatever became of it, plays again as it was recorded. */
 export const assertReplays = (runRoot: string): Promise<void> =>
