@@ -42,6 +42,7 @@ const program = Effect.gen(function* () {
     no_check: false,
     checks_required: true,
     allowed_paths: ["**"],
+    protected_paths: [],
     base_revision: null,
     working_tree: false,
     max_steps: 20,

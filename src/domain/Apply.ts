@@ -2,15 +2,8 @@
  * What applying a patch to a tree that moved on means for one path: the three-way decision. The plan of all of them is
  * `ApplyPlan.ts`.
  */
-import {
-  checkoutForm,
-  type EndingRules,
-  type Form,
-  formOf,
-  inForm,
-  isBinary,
-  sameBytes
-} from "./ApplyText.ts"
+import { checkoutForm, type EndingRules, type Form, formOf, inForm, isBinary } from "./ApplyText.ts"
+import { sameBytes } from "./Bytes.ts"
 import type { FileNode, FileOnly } from "./patch/FileSet.ts"
 
 /** What the patch makes of a path: a file or a symlink, before and after; undefined for nothing. */

@@ -12,6 +12,7 @@ import {
 import type { Form } from "./ApplyText.ts"
 import type { FileNode } from "./patch/FileSet.ts"
 import type { ChangedFile } from "./Result.ts"
+import { parentsOf } from "./WorkspacePath.ts"
 
 /** One path that is written: from exactly what stands there to what shall. */
 export interface ApplyStep {
@@ -40,12 +41,6 @@ const changeOf = ({ base, patched }: PatchedPath): ChangedFile["change"] => {
   if (base === undefined) return "added"
   if (patched === undefined) return "deleted"
   return base._tag === patched._tag ? "modified" : "type_changed"
-}
-
-const parentsIn = (path: string, paths: ReadonlySet<string>): boolean => {
-  for (let slash = path.indexOf("/"); slash > 0; slash = path.indexOf("/", slash + 1))
-    if (paths.has(path.slice(0, slash))) return true
-  return false
 }
 
 /** `surveyed` with what the patch itself clears away taken as gone; null when the rest is in the way. */
@@ -111,6 +106,6 @@ export const planApply = (
   // A file that stays in the way keeps everything below its name out.
   const conflicted = new Set(conflicts.map((each) => each.path))
   return mark
-    ? { steps: steps.filter((step) => !parentsIn(step.path, conflicted)), kept, conflicts }
+    ? { steps: steps.filter(({ path }) => !parentsOf(path).some((parent) => conflicted.has(parent))), kept, conflicts }
     : { steps, kept, conflicts }
 }

@@ -2,6 +2,7 @@
  * Line endings between a commit and a checkout: git may have turned every "\n" of a file into "\r\n" when it wrote it
  * (`core.autocrlf`, `eol=crlf`). A patch speaks of the committed bytes, so both must be told apart.
  */
+import { sameBytes } from "./Bytes.ts"
 
 /** How the bytes on disk follow from the committed ones. */
 export type Form = "raw" | "crlf"
@@ -53,12 +54,6 @@ export const toLf = (bytes: Uint8Array): Uint8Array => {
 }
 
 export const inForm = (bytes: Uint8Array, form: Form): Uint8Array => (form === "crlf" ? toCrlf(bytes) : bytes)
-
-export const sameBytes = (left: Uint8Array, right: Uint8Array): boolean => {
-  if (left.length !== right.length) return false
-  for (let at = 0; at < left.length; at++) if (left[at] !== right[at]) return false
-  return true
-}
 
 /** Whether git would call these bytes binary: there is a NUL among the first 8,000. */
 export const isBinary = (bytes: Uint8Array): boolean => bytes.subarray(0, 8000).includes(0)

@@ -1,17 +1,14 @@
 /**
  * One thing that the check of a receipt looked at.
  */
-import { Schema } from "effect"
-
-export const Finding = Schema.Struct({
+export interface Finding {
   /** `skipped`: it could not be looked at, which proves nothing and disproves nothing. */
-  status: Schema.Literals(["ok", "failed", "skipped"]),
+  readonly status: "ok" | "failed" | "skipped"
   /** A file of the bundle, or a part of the work. */
-  subject: Schema.String,
+  readonly subject: string
   /** One line. */
-  message: Schema.String
-})
-export type Finding = typeof Finding.Type
+  readonly message: string
+}
 
 export const ok = (subject: string, message: string): Finding => ({ status: "ok", subject, message })
 export const failed = (subject: string, message: string): Finding => ({ status: "failed", subject, message })

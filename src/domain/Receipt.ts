@@ -4,6 +4,7 @@
  * place of the machine that it was made on. `jq -S 'del(.receipt_digest)' receipt.json | sha256sum` prints its digest.
  */
 import { Result, Schema } from "effect"
+import { sameBytes } from "./Bytes.ts"
 import { canonical } from "./Canonical.ts"
 import { CommitId, Digest, RunId, TreeId } from "./Ids.ts"
 import { isRecord } from "./Json.ts"
@@ -126,9 +127,6 @@ export const seal = (body: ReceiptBody, digest: Digest): Uint8Array =>
 
 const decodeReceipt = Schema.decodeUnknownResult(Receipt)
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
-
-const sameBytes = (left: Uint8Array, right: Uint8Array): boolean =>
-  left.length === right.length && left.every((byte, at) => byte === right[at])
 
 /**
  * A receipt from the bytes of a file, or why they are none. It is sound when the digest of `unsealed` is its

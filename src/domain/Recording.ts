@@ -3,10 +3,8 @@
  * another machine and played there.
  */
 import { Schema } from "effect"
-import type { RunEvent, UnknownEvent } from "./Event.ts"
-import { isKnown, isKnownType, RunEvent as RunEventSchema } from "./Event.ts"
-import type { RunId } from "./Ids.ts"
-import { RunId as RunIdSchema } from "./Ids.ts"
+import { isKnown, isKnownType, RunEvent, type UnknownEvent } from "./Event.ts"
+import { RunId } from "./Ids.ts"
 import { isRecord } from "./Json.ts"
 import { RunRequest } from "./Request.ts"
 import type { Dependencies } from "./Task.ts"
@@ -28,7 +26,7 @@ export interface Recording {
 export const RecordingFile = Schema.Struct({
   format: Schema.Literal("looplane-recording"),
   version: Schema.Literal(1),
-  run_id: RunIdSchema,
+  run_id: RunId,
   request: RunRequest,
   entries: Schema.Array(
     Schema.Struct({
@@ -37,7 +35,7 @@ export const RecordingFile = Schema.Struct({
         Schema.makeFilter((time: string) => !Number.isNaN(Date.parse(time)) || "a time in ISO 8601")
       ),
       event: Schema.Union([
-        RunEventSchema,
+        RunEvent,
         Schema.Struct({
           event_type: Schema.String.check(
             Schema.makeFilter(

@@ -1,6 +1,7 @@
 /**
  * Notices a model that goes round in circles.
  */
+import { canonical } from "./Canonical.ts"
 
 /** What was asked and what came back, compared as exact text. */
 export interface Round {
@@ -13,19 +14,8 @@ const maxIdenticalCalls = 3
 /** A cycle of two or three calls with the same answers ends the run when it would go round this often. */
 export const maxCycles = 4
 
-const canonical = (value: unknown): unknown =>
-  Array.isArray(value)
-    ? value.map(canonical)
-    : typeof value === "object" && value !== null
-      ? Object.fromEntries(
-          Object.entries(value)
-            .toSorted(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
-            .map(([key, inner]) => [key, canonical(inner)])
-        )
-      : value
-
 /** A call's identity: its name and arguments, whatever the order of their keys. */
-export const callText = (name: string, args: unknown): string => JSON.stringify([name, canonical(args)])
+export const callText = (name: string, args: unknown): string => canonical([name, args])
 
 /** How many rounds a caller must keep. */
 export const memory = 3 * maxCycles

@@ -4,7 +4,7 @@
  */
 import type { ConversationItem, FinishReason, ToolCall } from "./Conversation.ts"
 import type { ActionEffect, ApprovalDecision, EventData, RunEvent } from "./Event.ts"
-import type { RunId, ToolCallId, TreeId } from "./Ids.ts"
+import type { RunId, TreeId } from "./Ids.ts"
 import { callText, remember, type Round } from "./Repetition.ts"
 import type { CheckOutcome, ModelUsage } from "./Result.ts"
 import { nudges } from "./SystemPrompt.ts"
@@ -83,6 +83,27 @@ export interface RunState {
   readonly interrupted: boolean
 }
 
+const unchecked = { outcomes: [], settled: false }
+
+/** How a task begins, whatever came before it. */
+const untouched = {
+  pending: [],
+  acted: false,
+  read_only_steps: 0,
+  empty_answers: 0,
+  rounds: [],
+  final: null,
+  wind_down: null,
+  scanned: null,
+  patch: null,
+  ...unchecked,
+  verification: [],
+  verification_tree: null,
+  failure: null,
+  ended: null,
+  interrupted: false
+} satisfies Partial<RunState>
+
 export const initial: RunState = {
   run_id: null,
   step: 0,
@@ -99,27 +120,10 @@ export const initial: RunState = {
   base_tree: null,
   tree: null,
   summary: "",
-  pending: [],
-  acted: false,
-  read_only_steps: 0,
-  empty_answers: 0,
-  rounds: [],
-  final: null,
-  wind_down: null,
-  scanned: null,
-  patch: null,
-  outcomes: [],
-  settled: false,
-  verification: [],
-  verification_tree: null,
-  failure: null,
   checks: [],
   notes: [],
-  ended: null,
-  interrupted: false
+  ...untouched
 }
-
-const unchecked = { outcomes: [], settled: false }
 
 const addUsage = (all: ReadonlyArray<ModelUsage>, one: ModelUsage): ReadonlyArray<ModelUsage> => {
   const at = all.findIndex((u) => u.lane === one.lane && u.provider === one.provider && u.model === one.model)
@@ -130,7 +134,7 @@ const addUsage = (all: ReadonlyArray<ModelUsage>, one: ModelUsage): ReadonlyArra
 
 const withCall = (
   state: RunState,
-  id: ToolCallId,
+  id: string,
   change: (pending: PendingCall) => PendingCall
 ): RunState["pending"] => state.pending.map((each) => (each.call.id === id ? change(each) : each))
 
@@ -207,22 +211,7 @@ const said = (state: RunState, item: ConversationItem): RunState => {
 const anew = (state: RunState): RunState => ({
   ...state,
   first_step: state.answered_step,
-  pending: [],
-  acted: false,
-  read_only_steps: 0,
-  empty_answers: 0,
-  rounds: [],
-  final: null,
-  wind_down: null,
-  scanned: null,
-  patch: null,
-  outcomes: [],
-  settled: false,
-  verification: [],
-  verification_tree: null,
-  failure: null,
-  ended: null,
-  interrupted: false
+  ...untouched
 })
 
 /** What a reader should know of a dirty source. */
@@ -297,23 +286,15 @@ export const reduce = (state: RunState, event: RunEvent): RunState => {
       return answered(state, event.data)
     case "approval.requested": {
       const { data } = event
-      return {
-        ...state,
-        pending: state.pending.map((each) =>
-          each.call.id === data.action_id ? { ...each, question: data } : each
-        )
-      }
+      const pending = withCall(state, data.action_id, (each) => ({ ...each, question: data }))
+      return { ...state, pending }
     }
     case "approval.resolved":
     case "approval.abandoned": {
       const { action_id } = event.data
       const decision = event.event_type === "approval.resolved" ? event.data.decision : null
-      return {
-        ...state,
-        pending: state.pending.map((each) =>
-          each.call.id === action_id ? { ...each, question: null, decision } : each
-        )
-      }
+      const pending = withCall(state, action_id, (each) => ({ ...each, question: null, decision }))
+      return { ...state, pending }
     }
     case "verification.completed": {
       const { outcome, purpose } = event.data

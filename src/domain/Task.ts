@@ -6,17 +6,13 @@ import { CommitId } from "./Ids.ts"
 
 const PositiveInt = Schema.Int.check(Schema.isGreaterThan(0))
 const PositiveSeconds = Schema.Finite.check(Schema.isGreaterThan(0))
-const Text = Schema.String.check(
-  Schema.isPattern(/\S/, { expected: "text that is not blank" }),
-  Schema.isPattern(/^[^\0]*$/, { expected: "text without NUL" })
-)
+const withoutNul = Schema.isPattern(/^[^\0]*$/, { expected: "text without NUL" })
+const Text = Schema.String.check(Schema.isPattern(/\S/, { expected: "text that is not blank" }), withoutNul)
 
 /** A command that proves something. An argv, never a shell line. */
 export const Check = Schema.Struct({
   name: Text,
-  argv: Schema.NonEmptyArray(
-    Schema.String.check(Schema.isPattern(/^[^\0]*$/, { expected: "text without NUL" }))
-  ),
+  argv: Schema.NonEmptyArray(Schema.String.check(withoutNul)),
   timeout_seconds: PositiveSeconds
 })
 export type Check = typeof Check.Type

@@ -3,8 +3,9 @@
  * equal journals tell equal stories.
  */
 import { Result } from "effect"
-import { isKnown, type RunEvent, type UnknownEvent } from "./Event.ts"
+import { isKnown, type RunEvent } from "./Event.ts"
 import { type JsonRecord, record, text } from "./Json.ts"
+import type { RecordedEntry } from "./Recording.ts"
 import { refuse, type Refusal } from "./Refusal.ts"
 import { takeHead } from "./Text.ts"
 
@@ -133,12 +134,7 @@ const turnOf = (type: string): Moment["turn"] => {
 }
 
 /** The moment of an event. Total, also for an event of a type that this version does not know. */
-export const momentOf = (entry: {
-  readonly sequence: number
-  readonly created_at: string
-  readonly event: RunEvent | UnknownEvent
-}): Moment => {
-  const { created_at, event, sequence } = entry
+export const momentOf = ({ created_at, event, sequence }: RecordedEntry): Moment => {
   const data = record(event.data)
   const known = isKnown(event)
   return {

@@ -5,7 +5,7 @@
 import { Effect, FileSystem, Option, Path, Result, Schema, Stream } from "effect"
 import type { Digest as Digests } from "effect/crypto"
 import { canonical, firstDifference } from "../domain/Canonical.ts"
-import { isKnownType, type RunEvent, type UnknownEvent } from "../domain/Event.ts"
+import { isKnown } from "../domain/Event.ts"
 import { failed, ok, skipped, type Finding } from "../domain/Finding.ts"
 import { parse } from "../domain/Json.ts"
 import { noLine } from "../domain/JournalCodec.ts"
@@ -55,8 +55,6 @@ export const locateReceipt: (
     return { _tag: "Bundle", summary: yield* store.find(alone ? directory : word) }
   })
 
-const isKnown = (event: RunEvent | UnknownEvent): event is RunEvent => isKnownType(event.event_type)
-
 /** Reads the journal to its end: the chain, then whether it ends where the receipt says. */
 const followJournal = Effect.fnUntraced(function* (directory: string, head: Receipt["journal"]) {
   const store = yield* RunStore
@@ -102,8 +100,8 @@ const agree = Effect.fnUntraced(function* (receipt: Receipt, state: RunState, su
     request,
     request_digest: receipt.request_digest,
     state,
-    verification: { digest: verification.digest, bytes: verification.bytes },
-    test_log: { digest: test_log.digest, bytes: test_log.bytes },
+    verification,
+    test_log,
     head: receipt.journal
   })
   if (body === null) return failed(subject, "the journal has no end of a run")
@@ -173,13 +171,8 @@ const checkBundle = Effect.fnUntraced(function* (
   if (receipt === null) return { receipt, patch: null }
   const patch = yield* compareFile(at(artifactNames.patch), receipt.patch)
   yield* tell(patch.finding)
-  for (const said of [receipt.verification, receipt.test_log])
-    yield* tell(
-      (yield* compareFile(
-        at(said.file === receipt.test_log.file ? artifactNames.test_log : artifactNames.verification),
-        said
-      )).finding
-    )
+  for (const key of ["verification", "test_log"] as const)
+    yield* tell((yield* compareFile(at(artifactNames[key]), receipt[key])).finding)
   yield* tell(yield* compareRequest(directory, receipt))
   const journal = yield* followJournal(directory, receipt.journal)
   const whole = yield* endsWhole(at(artifactNames.events))

@@ -2,7 +2,8 @@
  * What vouches for the patch of a run that ended: its journal, its receipt, its result.
  */
 import { Effect, Path, Result, Stream } from "effect"
-import { isKnownType, type RunEvent, type UnknownEvent } from "../domain/Event.ts"
+import { sameBytes } from "../domain/Bytes.ts"
+import { isKnown, type RunEvent, type UnknownEvent } from "../domain/Event.ts"
 import type { Digest } from "../domain/Ids.ts"
 import { handedOver } from "../domain/ReceiptFacts.ts"
 import { refuse } from "../domain/Refusal.ts"
@@ -22,8 +23,6 @@ interface Told {
   readonly store_version: number
 }
 
-const isKnown = (event: RunEvent | UnknownEvent): event is RunEvent => isKnownType(event.event_type)
-
 const tell = (told: Told, event: RunEvent | UnknownEvent): Told => {
   if (!isKnown(event)) return told
   const next = { ...told, state: reduce(told.state, event) }
@@ -37,9 +36,6 @@ const patchVersion = 2
 /** The patch as the journal has it; null when the run was written before journals held one. */
 const journalled = ({ state, store_version }: Told): Uint8Array | null =>
   state.patch === null && store_version < patchVersion ? null : handedOver(state).bytes
-
-const sameBytes = (left: Uint8Array, right: Uint8Array): boolean =>
-  left.length === right.length && left.every((byte, at) => byte === right[at])
 
 export interface Evidence {
   readonly patch: Uint8Array

@@ -88,7 +88,7 @@ describe("a full disk", () => {
 
     fill = () => {}
     disk.empty()
-    assertVerified(it, await it.looplane(["resume", "last"]))
+    await assertVerified(it, await it.looplane(["resume", "last"]))
   })
 
   it("in the shape of a limit on the size of files: one line, and without it the run goes on", async () => {
@@ -100,7 +100,7 @@ describe("a full disk", () => {
     assert.strictEqual(limited.code, 1, limited.stderr)
     assertOneLine(limited, /no file may be that large: .*events\.jsonl$/)
     assertNothingHalf(it.directory())
-    assertVerified(it, await it.looplane(["resume", "last"]))
+    await assertVerified(it, await it.looplane(["resume", "last"]))
   })
 })
 
@@ -130,7 +130,7 @@ describe("a bundle that another version wrote", () => {
 
     rechain(directory, 12, (entry) => [{ ...entry, version: 1 }])
     assert.strictEqual(readFileSync(join(directory, "events.jsonl"), "utf8"), journal)
-    assertVerified(it, await it.looplane(["resume", "last"]))
+    await assertVerified(it, await it.looplane(["resume", "last"]))
     assert.isTrue(readFileSync(join(directory, "events.jsonl"), "utf8").startsWith(journal))
     const shown = await it.looplane(["sessions", "--show", "last"])
     assert.match(shown.stdout, /^1 event is of a type that this version does not know$/m)
@@ -141,22 +141,25 @@ describe("a bundle that another version wrote", () => {
 
   const fixtures = fileURLToPath(new URL("../fixtures/", import.meta.url))
   const versions = readdirSync(fixtures).filter((name) => name.startsWith("store-v"))
-  it.each(versions)("of an earlier one (%s) is told, carried away and gone on with", async (version) => {
-    await using it = await world(byTurn([]))
-    cpSync(join(fixtures, version), it.runRoot, { recursive: true })
-    const before = snapshotTree(it.runRoot)
-    const run = "every-event"
-    const told = await it.looplane(["sessions", "--replay", run])
-    assert.strictEqual(told.code, 0, told.stderr)
-    const file = join(it.home.folder, "carried.json")
-    const carried = await it.looplane(["bundle", run, "--as-fixture", "-o", file])
-    assert.strictEqual(carried.code, 0, carried.stderr)
-    assert.strictEqual(readJson(file)["format"], "looplane-recording")
-    assertUntouched(before, snapshotTree(it.runRoot))
-    const asked = ["resume", run, "And now?", ...providerArgs(it.server)]
-    const gone = await it.looplane(asked)
-    console.log(version, gone.code, gone.stdout, gone.stderr)
-  })
+  it.each(versions)(
+    "of an earlier one (%s) is told and carried away, and left as it is where its repository is gone",
+    async (version) => {
+      await using it = await world(byTurn([]))
+      cpSync(join(fixtures, version), it.runRoot, { recursive: true })
+      const before = snapshotTree(it.runRoot)
+      const run = "every-event"
+      const told = await it.looplane(["sessions", "--replay", run])
+      assert.strictEqual(told.code, 0, told.stderr)
+      const file = join(it.home.folder, "carried.json")
+      const carried = await it.looplane(["bundle", run, "--as-fixture", "-o", file])
+      assert.strictEqual(carried.code, 0, carried.stderr)
+      assert.strictEqual(readJson(file)["format"], "looplane-recording")
+      const refused = await it.looplane(["resume", run, "And now?", ...providerArgs(it.server)])
+      assert.strictEqual(refused.code, 2)
+      assertOneLine(refused, /cannot be gone on with: \/home\/someone\/project is gone, and so is .*\/git$/)
+      assertUntouched(before, snapshotTree(it.runRoot))
+    }
+  )
 })
 
 describe("a run that was cut off between the tools of one turn", () => {
@@ -177,10 +180,10 @@ describe("a run that was cut off between the tools of one turn", () => {
     const running = it.exec(["--check", slow(mark), "--no-baseline", "--unsafe-local-exec"])
     await appears(mark)
     running.signal(signal, signal === "SIGKILL" ? "group" : "process")
-    const ended = await running.done
-    assert.strictEqual(ended.stdout, "")
-    const asked = first === then ? [] : providerArgs(it.server, then)
-    assertVerified(it, await it.looplane(["resume", "last", ...asked]))
+    assert.strictEqual((await running.done).stdout, "")
+    // A command of a looplane that is killed goes on until it ends by itself.
+    if (signal === "SIGKILL") assert.isAbove(it.home.kill(), 0)
+    await assertVerified(it, await it.looplane(["resume", "last", ...providerArgs(it.server, then)]))
   })
 })
 
@@ -246,30 +249,36 @@ describe("places that cannot be written", () => {
   it("are named in one line, nothing is made, and what can be read is", async ({ skip }) => {
     await using it = await world(byTurn([calls(fix), more]))
     const place = join(it.home.folder, "closed")
+    const [homes, runs] = [join(place, "home"), join(place, "runs")] as const
+    // Permissions mean nothing to root.
     const root = process.getuid?.() === 0
     using mounted = root ? mountSmall(place, "8m") : null
     if (root && mounted === null) return skip("nothing can be mounted here")
-    const homes = join(place, "home")
-    const runs = join(place, "runs")
-    mkdirSync(homes, { recursive: true })
-    // Everything but the run root is closed: the run needs none of it.
-    const finished = await it.exec().done
-    assert.strictEqual(finished.code, 0, finished.stderr)
-    cpSync(it.runRoot, runs, { recursive: true })
-    for (const directory of [homes, runs, ...readdirSync(runs).map((run) => join(runs, run)), place])
-      if (!root) chmodSync(directory, 0o500)
-    mounted?.readOnly()
-    const before = snapshotTree(place)
+    const close = (closed: boolean) => {
+      const each = [homes, runs, ...readdirSync(runs).map((run) => join(runs, run)), place]
+      if (mounted !== null) mounted.readOnly(closed)
+      else
+        for (const directory of closed ? each : each.toReversed())
+          chmodSync(directory, closed ? 0o500 : 0o700)
+    }
+    for (const directory of [homes, runs]) mkdirSync(directory, { recursive: true })
 
     const env = { OPENAI_API_KEY: "x", TMPDIR: undefined, ...nowhere, HOME: homes }
     const open = (...args: ReadonlyArray<string>) => runCli(args, { cwd: it.home.folder, home: it.home, env })
     const task = ["exec", "Fix add.", "-C", it.repo.root, ...providerArgs(it.server), ...checkArgs]
+    close(true)
+    const elsewhere = await open(...task, "--run-root", it.runRoot)
+    assert.strictEqual(elsewhere.code, 0, elsewhere.stderr)
+    close(false)
+    cpSync(it.runRoot, runs, { recursive: true })
+    close(true)
+    const before = snapshotTree(place)
     const denied = /(read-only file system|no permission) at /
     for (const [args, says] of [
       [task, /no run can be kept there: .*\/closed\/home\/\.local; choose another place with --run-root$/],
       [[...task, "--run-root", join(place, "other")], /no run can be kept there: .*\/closed\/other; /],
-      [["resume", "last", "And now?", "--run-root", runs], denied],
-      [["sessions", "--fork-from-event", "last", "--sequence", "4", "--run-root", runs], denied]
+      [["resume", "last", "And now?", "--run-root", runs], /\/closed\/runs\//],
+      [["sessions", "--fork-from-event", "last", "--sequence", "4", "--run-root", runs], /\/closed\/runs/]
     ] as const) {
       const refused = await open(...args)
       assert.strictEqual(refused.code, 2, args.join(" "))
@@ -279,12 +288,8 @@ describe("places that cannot be written", () => {
     }
     const shown = await open("sessions", "--show", "last", "--run-root", runs)
     assert.match(shown.stdout, /^status: {2}verified$/m)
-    const closed = await open(...task, "--run-root", it.runRoot)
-    assert.strictEqual(closed.code, 0, closed.stderr)
     assertUntouched(before, snapshotTree(place))
-    if (!root)
-      for (const directory of [place, homes, runs, ...readdirSync(runs).map((run) => join(runs, run))])
-        chmodSync(directory, 0o700)
+    close(false)
   })
 
   it("that do not exist are not made for it: a home, and a run root to resume from", async () => {
@@ -301,6 +306,20 @@ describe("places that cannot be written", () => {
       assertOneLine(refused, says)
     }
     assert.isFalse(existsSync(home))
+  })
+})
+
+describe("commands that throw uncommitted work away", () => {
+  it("have none of the user's to throw away", async () => {
+    const repo = addRepo({ dirty: { "README.md": "Mine.\n" }, untracked: { "notes.txt": "Mine.\n" } })
+    repo.git("stash", "--quiet")
+    repo.write({ "README.md": "Mine as well.\n", "notes.txt": "Mine.\n" })
+    const careless =
+      "git reset -q --hard; git checkout -q -- .; git clean -fdxq; git stash drop -q; git stash -q; git gc -q --prune=now; true"
+    await using it = await world(byTurn([calls(fix), more]), { repo })
+    const args = ["--setup", `sh -c '${careless}'`, "--check", `sh -c '${careless}'`, ...checkArgs]
+    const result = await it.exec([...args, "--base", "working-tree"]).done
+    assert.strictEqual(result.json()["terminal_reason"], "verified", result.stderr)
   })
 })
 
@@ -401,7 +420,7 @@ describe("a run whose repository is not what it was", () => {
     assert.strictEqual(ended.code, { SIGTERM: 143, SIGHUP: 129 }[String(each.signal)] ?? null)
     assertUntouched(before, snapshotTree(repo.folder))
     each.after(repo, it.directory())
-    assertVerified(it, await it.looplane(["resume", "last"]))
+    await assertVerified(it, await it.looplane(["resume", "last"]))
     const patch = readFileSync(join(it.directory(), "changes.patch"), "utf8")
     assert.deepStrictEqual(patch.match(/^diff .*$/gm), [
       `diff --git a/${each.path ?? addFix.path} b/${each.path ?? addFix.path}`

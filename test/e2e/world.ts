@@ -25,6 +25,7 @@ import {
 } from "../support/Cli.ts"
 import { assertUntouched, snapshotTree } from "../support/Leaks.ts"
 import { startModelServer, type ModelServer, type Script, type Step } from "../support/ModelServer.ts"
+import { assertReplays } from "../support/replay.ts"
 import type { Repo } from "../support/Repo.ts"
 import { addFix, addRepo } from "../support/repos/add.ts"
 import { isRecord } from "../support/wire/types.ts"
@@ -172,13 +173,14 @@ export const appears = async (file: string): Promise<void> => {
   watcher.close()
 }
 
-/** A run that ended as it would have without the interruption. */
-export const assertVerified = (it: World, result: CliResult) => {
+/** A run that ended as it would have without the interruption, and that plays again with it. */
+export const assertVerified = async (it: World, result: CliResult) => {
   assert.strictEqual(result.code, 0, result.stderr)
   assert.strictEqual(result.json()["terminal_reason"], "verified")
   assert.deepStrictEqual(result.leftovers(), [])
   assert.deepStrictEqual(it.server.violations, [])
   assert.deepStrictEqual(it.server.unexpected, [])
+  await assertReplays(it.runRoot)
 }
 
 export const readJson = (file: string): Readonly<Record<string, unknown>> => {
@@ -217,7 +219,7 @@ export interface Mount extends Disposable {
   readonly fill: () => void
   /** Takes the filling away again. */
   readonly empty: () => void
-  readonly readOnly: () => void
+  readonly readOnly: (closed: boolean) => void
 }
 
 /** A small file system of its own; null where this user may not mount one, and then that is said. */
@@ -236,7 +238,7 @@ export const mountSmall = (at: string, size = "2m"): Mount | null => {
       writeFileSync(join(at, "filler"), Buffer.alloc(bavail * bsize))
     },
     empty: () => rmSync(join(at, "filler")),
-    readOnly: () => void execFileSync("mount", ["-o", "remount,ro", at]),
+    readOnly: (closed) => void execFileSync("mount", ["-o", closed ? "remount,ro" : "remount,rw", at]),
     [Symbol.dispose]: () => void execFileSync("umount", ["-l", at])
   }
 }

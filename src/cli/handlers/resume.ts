@@ -1,7 +1,7 @@
 /**
  * `resume`: a run that was cut off, or one that ended and gets a follow-up task.
  */
-import { Effect, Layer, Option, Path } from "effect"
+import { Effect, FileSystem, Layer, Option, Path } from "effect"
 import { refuse } from "../../domain/Refusal.ts"
 import { layerRead, layerRun, layerStore, makeModels } from "../../layers/Live.ts"
 import { recordedModels } from "../../programs/ChooseModels.ts"
@@ -27,6 +27,16 @@ const wanted = Effect.fnUntraced(function* (run: string, followUp: boolean, runR
   )
 })
 
+/** A follow-up replaces what an ended run left. It is not taken where there is nothing left to work in. */
+const demandPlace = Effect.fnUntraced(function* ({ directory, request, run_id }: RunSummary) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const places = [request?.task.repository ?? directory, path.join(directory, "git")]
+  const there = yield* Effect.forEach(places, (at) => Effect.orElseSucceed(fs.exists(at), () => true))
+  if (there.includes(true)) return
+  return yield* refuse(`run ${run_id} cannot be gone on with: ${places.join(" is gone, and so is ")}`)
+})
+
 /** Everything that can be refused is refused here, while the run is still nobody's. */
 const prepare = Effect.fnUntraced(function* (input: ResumeInput, runRoot: string, followUp: boolean) {
   const found: RunSummary = yield* wanted(input.run, followUp, runRoot)
@@ -39,6 +49,7 @@ const prepare = Effect.fnUntraced(function* (input: ResumeInput, runRoot: string
     return yield* refuse(
       `run ${found.run_id} has ended (${found.result.terminal_reason}): give it a follow-up task, as in looplane resume ${found.run_id} "next task"`
     )
+  if (found.result !== null) yield* demandPlace(found)
   const specs = yield* recordedModels(request, {
     provider: Option.getOrNull(input.provider),
     model: Option.getOrNull(input.model),

@@ -3,6 +3,7 @@
  * comes out whole or not at all.
  */
 import { Result } from "effect"
+import { sameBytes } from "../Bytes.ts"
 import { parentsOf, quotePath } from "../WorkspacePath.ts"
 import { type PatchError, refuse } from "./PatchError.ts"
 
@@ -42,13 +43,6 @@ export interface Overlay {
   readonly remove: (path: string) => void
   /** Deletions first, so that a directory may take a deleted file's place; unchanged files are left out. */
   readonly changes: () => ReadonlyArray<FileChange>
-}
-
-const sameBytes = (left: Uint8Array, right: Uint8Array): boolean => {
-  if (left === right) return true
-  if (left.length !== right.length) return false
-  for (let at = 0; at < left.length; at++) if (left[at] !== right[at]) return false
-  return true
 }
 
 export const makeOverlay = (read: ReadNode): Overlay => {
