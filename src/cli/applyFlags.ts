@@ -2,10 +2,7 @@
  * `apply` as data: its flags, and what its help says.
  */
 import { Argument, type Command, Flag } from "effect/cli"
-import { runRoot } from "./flags.ts"
-
-const off = (name: string, description: string) =>
-  Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false))
+import { off, optionalText, runRoot, textOrJson } from "./flags.ts"
 
 export const applyFlags = {
   run: Argument.String("run").pipe(
@@ -14,28 +11,23 @@ export const applyFlags = {
     ),
     Argument.optional
   ),
-  directory: Flag.String("cd").pipe(
-    Flag.withAlias("C"),
-    Flag.withAlias("repo"),
-    Flag.withDescription("The repository to write to (default: the run's own, or the one here)"),
-    Flag.withMetavar("DIR"),
-    Flag.optional
-  ),
+  directory: optionalText(
+    "cd",
+    "The repository to write to (default: the run's own, or the one here)",
+    "DIR"
+  ).pipe(Flag.withAlias("C"), Flag.withAlias("repo")),
   check: off("check", "Only say what would happen; nothing is written"),
   undo: off("undo", "Put the files back as they were before the last apply, or before RUN was applied"),
   unverified: off("unverified", "Apply a patch that is not verified; the record of the apply says so"),
   conflicts: off("conflicts", "Write conflict markers where you and the patch changed the same lines"),
-  branch: Flag.String("branch").pipe(
-    Flag.withDescription("Commit base plus patch on a new branch instead; your files stay as they are"),
-    Flag.withMetavar("NAME"),
-    Flag.optional
+  branch: optionalText(
+    "branch",
+    "Commit base plus patch on a new branch instead; your files stay as they are",
+    "NAME"
   ),
   commit: off("commit", "Commit exactly the patch's paths on the current branch as well; runs no hooks"),
   runRoot,
-  output: Flag.Literals("output", ["text", "json"]).pipe(
-    Flag.withDescription("What stdout carries: one line, or one JSON object (default: text)"),
-    Flag.withDefault("text")
-  ),
+  output: textOrJson("What stdout carries: one line, or one JSON object (default: text)"),
   /** How a process that applies starts the one that watches over it. */
   watchOver: Flag.String("watch-over").pipe(Flag.withHidden, Flag.optional)
 } as const

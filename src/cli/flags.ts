@@ -4,14 +4,21 @@
 import { Argument, type Command, Flag } from "effect/cli"
 import { defaultCheckTimeoutSeconds, defaultLimits } from "../domain/Task.ts"
 
-const text = (name: string, description: string, metavar: string) =>
+export const text = (name: string, description: string, metavar: string) =>
   Flag.String(name).pipe(Flag.withDescription(description), Flag.withMetavar(metavar))
-const optionalText = (name: string, description: string, metavar: string) =>
+export const optionalText = (name: string, description: string, metavar: string) =>
   text(name, description, metavar).pipe(Flag.optional)
-const repeated = (name: string, description: string, metavar: string) =>
+export const repeated = (name: string, description: string, metavar: string) =>
   text(name, description, metavar).pipe(Flag.atLeast(0))
-const off = (name: string, description: string) =>
+export const off = (name: string, description: string) =>
   Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false))
+export const on = (name: string, description: string) =>
+  Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(true))
+/** `--output` of a command that does not run anything. */
+export const textOrJson = (description: string) =>
+  Flag.Literals("output", ["text", "json"]).pipe(Flag.withDescription(description), Flag.withDefault("text"))
+const runOutput = (description: string) =>
+  Flag.Literals("output", ["text", "json", "jsonl"]).pipe(Flag.withDescription(description), Flag.optional)
 const later = (name: string) => Flag.Boolean(name).pipe(Flag.withHidden, Flag.withDefault(false))
 
 export const prompt = Argument.String("prompt").pipe(
@@ -78,11 +85,8 @@ export const runFlags = {
     "WHAT"
   ),
   baseSha: optionalText("base-sha", "The commit to start from (default: HEAD)", "REV"),
-  output: Flag.Literals("output", ["text", "json", "jsonl"]).pipe(
-    Flag.withDescription(
-      "What stdout carries: an answer, one JSON object, or events line by line and then the result (default: json for exec; text otherwise, but json for -p in a pipe)"
-    ),
-    Flag.optional
+  output: runOutput(
+    "What stdout carries: an answer, one JSON object, or events line by line and then the result (default: json for exec; text otherwise, but json for -p in a pipe)"
   ),
   runRoot,
   maxSteps: Flag.Int("max-steps").pipe(
@@ -114,21 +118,17 @@ export const runFlags = {
     "HOW"
   ).pipe(Flag.withDefault("auto")),
   include: repeated("include", "Ignored files that the checks need, such as .env.test; repeat it", "GLOB"),
-  baseline: Flag.Boolean("baseline").pipe(
-    Flag.withDescription(
-      "Run each check once on the untouched base as well; --no-baseline does not (default: yes)"
-    ),
-    Flag.withDefault(true)
+  baseline: on(
+    "baseline",
+    "Run each check once on the untouched base as well; --no-baseline does not (default: yes)"
   ),
   unsafeLocalExec: off(
     "unsafe-local-exec",
     "Let checks and set-up run on this machine without a sandbox: for repositories that you trust"
   ),
-  toolCalling: Flag.Boolean("tool-calling").pipe(
-    Flag.withDescription(
-      "Accepted for scripts; --no-tool-calling is refused, the loop works through tools only"
-    ),
-    Flag.withDefault(true)
+  toolCalling: on(
+    "tool-calling",
+    "Accepted for scripts; --no-tool-calling is refused, the loop works through tools only"
   ),
   sandboxChecks: Flag.Boolean("sandbox-checks").pipe(Flag.withHidden, Flag.optional),
   dialect: Flag.Literals("dialect", ["auto", "xml", "native"]).pipe(
@@ -151,13 +151,6 @@ export const chatFlags = {
   plain: off("plain", "Line by line, as this version always works"),
   noAltScreen: off("no-alt-screen", "Stay in the terminal's normal buffer, as this version always does")
 } as const
-
-const optionalOutput = Flag.Literals("output", ["text", "json", "jsonl"]).pipe(
-  Flag.withDescription(
-    "What stdout carries: an answer, one JSON object, or events line by line and then the result (default: json)"
-  ),
-  Flag.optional
-)
 
 export const resumeFlags = {
   run: Argument.String("run").pipe(
@@ -183,7 +176,9 @@ export const resumeFlags = {
     "accept-loss",
     "Go on although the journal has lost events: with what is left of it, and the result says so"
   ),
-  output: optionalOutput,
+  output: runOutput(
+    "What stdout carries: an answer, one JSON object, or events line by line and then the result (default: json)"
+  ),
   runRoot
 } as const
 
@@ -217,10 +212,7 @@ export const sessionsFlags = {
     "The same as canonical JSON, byte for byte the same for equal journals",
     "RUN"
   ),
-  output: Flag.Literals("output", ["text", "json"]).pipe(
-    Flag.withDescription("A table for people, or JSON (default: text)"),
-    Flag.withDefault("text")
-  )
+  output: textOrJson("A table for people, or JSON (default: text)")
 } as const
 
 export type RunInput = Command.Command.Config.Infer<typeof runFlags>

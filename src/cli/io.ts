@@ -30,6 +30,9 @@ export const writeErr = (text: string): Effect.Effect<void> => Effect.asVoid(wri
 export const endWith = (code: number, message: string): Effect.Effect<never, CliExit> =>
   writeErr(`looplane: ${message}\n`).pipe(Effect.andThen(Effect.fail(new CliExit({ code }))))
 
+/** Ends a command that was refused before anything happened. */
+export const refused = (error: { readonly message: string }) => endWith(2, error.message)
+
 /** Writes an answer. One that cannot be kept where it was sent (a full disk) is a failure of the command. */
 export const writeOut = (text: string): Effect.Effect<void, CliExit> =>
   Effect.flatMap(write(process.stdout, text), (error) =>

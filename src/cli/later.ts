@@ -23,7 +23,7 @@ export const laterCommand = (word: string): string | null => {
     : `"${word}" is not in this version: it comes with ${feature}. To use the word as a prompt, put -- before it`
 }
 
-export interface GivenFlags {
+interface GivenFlags {
   readonly dangerous: boolean
   readonly editRealRepo: boolean
   readonly autoReview: boolean

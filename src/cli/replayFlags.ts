@@ -2,7 +2,7 @@
  * Flags of `replay` and `bundle`.
  */
 import { Argument, type Command, Flag } from "effect/cli"
-import { runRoot } from "./flags.ts"
+import { off, runRoot, text, textOrJson } from "./flags.ts"
 
 export const replayFlags = {
   recording: Argument.String("run").pipe(
@@ -10,10 +10,7 @@ export const replayFlags = {
       'A run (its id, the beginning of it, "last" for the newest, or the path of its directory), or a file that bundle --as-fixture wrote'
     )
   ),
-  output: Flag.Literals("output", ["text", "json"]).pipe(
-    Flag.withDescription("A line for people, or one JSON object (default: text)"),
-    Flag.withDefault("text")
-  ),
+  output: textOrJson("A line for people, or one JSON object (default: text)"),
   runRoot
 } as const
 
@@ -23,19 +20,14 @@ export const bundleFlags = {
       'Which run: its id, the beginning of it, "last" for the newest, or the path of its directory'
     )
   ),
-  asFixture: Flag.Boolean("as-fixture").pipe(
-    Flag.withDescription("The run as one file that looplane replay and looplane/testing play again anywhere"),
-    Flag.withDefault(false)
+  asFixture: off(
+    "as-fixture",
+    "The run as one file that looplane replay and looplane/testing play again anywhere"
   ),
-  file: Flag.String("output").pipe(
-    Flag.withAlias("o"),
-    Flag.withMetavar("FILE"),
-    Flag.withDescription("Where the file goes, for this user alone (mode 0600)")
+  file: text("output", "Where the file goes, for this user alone (mode 0600)", "FILE").pipe(
+    Flag.withAlias("o")
   ),
-  force: Flag.Boolean("force").pipe(
-    Flag.withDescription("Replace a file that is there"),
-    Flag.withDefault(false)
-  ),
+  force: off("force", "Replace a file that is there"),
   runRoot
 } as const
 

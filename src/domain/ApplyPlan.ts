@@ -1,16 +1,9 @@
 /**
  * The plan of a whole patch against a tree that moved on. It names no path that the patch does not.
  */
-import {
-  decide,
-  type MergedText,
-  type PatchedPath,
-  settle,
-  type Settled,
-  type SurveyedPath
-} from "./Apply.ts"
+import { decide, type MergedText, settle, type Settled, type SurveyedPath } from "./Apply.ts"
 import type { Form } from "./ApplyText.ts"
-import type { FileNode } from "./patch/FileSet.ts"
+import { changeOf, type FileNode } from "./patch/FileSet.ts"
 import type { ChangedFile } from "./Result.ts"
 import { parentsOf } from "./WorkspacePath.ts"
 
@@ -35,12 +28,6 @@ export interface Plan {
   /** Paths that are as the patch wants them already. */
   readonly kept: ReadonlyArray<string>
   readonly conflicts: ReadonlyArray<ApplyConflict>
-}
-
-const changeOf = ({ base, patched }: PatchedPath): ChangedFile["change"] => {
-  if (base === undefined) return "added"
-  if (patched === undefined) return "deleted"
-  return base._tag === patched._tag ? "modified" : "type_changed"
 }
 
 /** `surveyed` with what the patch itself clears away taken as gone; null when the rest is in the way. */
@@ -87,7 +74,7 @@ export const planApply = (
     }
     const decision = settled(room)
     const step = (to: FileNode | undefined, merged: boolean, form: Form) =>
-      steps.push({ path, change: changeOf(each), from: room.now, to, merged, form })
+      steps.push({ path, change: changeOf(each.base, each.patched), from: room.now, to, merged, form })
     switch (decision._tag) {
       case "Keep":
         kept.push(path)
@@ -106,6 +93,10 @@ export const planApply = (
   // A file that stays in the way keeps everything below its name out.
   const conflicted = new Set(conflicts.map((each) => each.path))
   return mark
-    ? { steps: steps.filter(({ path }) => !parentsOf(path).some((parent) => conflicted.has(parent))), kept, conflicts }
+    ? {
+        steps: steps.filter(({ path }) => !parentsOf(path).some((parent) => conflicted.has(parent))),
+        kept,
+        conflicts
+      }
     : { steps, kept, conflicts }
 }

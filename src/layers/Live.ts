@@ -38,33 +38,18 @@ export interface RunOptions {
   readonly unsafeLocalExec: boolean
 }
 
-/** Everything that a run needs besides its models. */
-export const layerRun = (options: RunOptions) => {
-  const sandbox = options.unsafeLocalExec ? Host.layerHost : None.layerNone
-  return Layer.mergeAll(
-    sandbox,
-    layerStore(options),
-    NodeCrypto.layerDigest,
-    Git.layer,
-    Headless.layer,
-    Tools.layer.pipe(Layer.provide(Search.layer)),
-    Checks.layer.pipe(Layer.provide(sandbox)),
-    Workspace.layer.pipe(Layer.provide(sandbox))
+/** What runs checks on patches of a repository. */
+const layerFloor = (options: RunOptions) =>
+  Layer.mergeAll(layerStore(options), NodeCrypto.layerDigest, Git.layer, Checks.layer, Workspace.layer).pipe(
+    Layer.provideMerge(options.unsafeLocalExec ? Host.layerHost : None.layerNone)
   )
-}
+
+/** Everything that a run needs besides its models. */
+export const layerRun = (options: RunOptions) =>
+  Layer.mergeAll(layerFloor(options), Headless.layer, Tools.layer.pipe(Layer.provide(Search.layer)))
 
 /** What the check of a receipt needs: the run's own floor, and a place to try its patch in. */
-export const layerReceipt = (options: RunOptions) => {
-  const sandbox = options.unsafeLocalExec ? Host.layerHost : None.layerNone
-  return Layer.mergeAll(
-    layerStore(options),
-    NodeCrypto.layerDigest,
-    Git.layer,
-    Reproduction.layer,
-    Checks.layer.pipe(Layer.provide(sandbox)),
-    Workspace.layer.pipe(Layer.provide(sandbox))
-  )
-}
+export const layerReceipt = (options: RunOptions) => Layer.mergeAll(layerFloor(options), Reproduction.layer)
 
 /** What no replay reaches: its tools are asked for their schemas alone. */
 const layerNoSearch = Layer.succeed(

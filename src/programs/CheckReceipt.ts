@@ -100,8 +100,8 @@ const agree = Effect.fnUntraced(function* (receipt: Receipt, state: RunState, su
     request,
     request_digest: receipt.request_digest,
     state,
-    verification,
-    test_log,
+    verification: { digest: verification.digest, bytes: verification.bytes },
+    test_log: { digest: test_log.digest, bytes: test_log.bytes },
     head: receipt.journal
   })
   if (body === null) return failed(subject, "the journal has no end of a run")

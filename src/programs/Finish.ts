@@ -24,11 +24,7 @@ import { writeReceipt } from "./MakeReceipt.ts"
 const patchTimeout = "60 seconds"
 
 /** Why a patch may not be handed over; null when it may. */
-export const auditPatch = (
-  task: Task,
-  bytes: Uint8Array,
-  files: ReadonlyArray<ChangedFile>
-): string | null => {
+const auditPatch = (task: Task, bytes: Uint8Array, files: ReadonlyArray<ChangedFile>): string | null => {
   const { max_changed_files, max_patch_bytes } = task.limits
   if (files.length > max_changed_files)
     return `it changes ${files.length} files, and ${max_changed_files} are allowed`

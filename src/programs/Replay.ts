@@ -3,7 +3,7 @@
  */
 import { Effect } from "effect"
 import { isKnown } from "../domain/Event.ts"
-import { type Difference, segmentsOf } from "../domain/Recording.ts"
+import { segmentsOf } from "../domain/Recording.ts"
 import { Models } from "../services/Model.ts"
 import { Tape } from "../services/Tape.ts"
 import { ReadRepository } from "./Begin.ts"
@@ -39,7 +39,7 @@ export const replay = Effect.gen(function* () {
         Effect.provideService(ReadRepository, () => tape.repository)
       )
     )
-    const difference: Difference | null = yield* tape.difference
+    const difference = yield* tape.difference
     if (difference !== null) return difference
   }
   return null

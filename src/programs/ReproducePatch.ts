@@ -2,17 +2,18 @@
  * A receipt put to the test in a repository: the patch on its base in a fresh clone, and the checks run there again.
  * Nothing of the repository or of the run is written, and no model is asked.
  */
-import { Effect, type Scope } from "effect"
+import { Effect, Result } from "effect"
 import { failed, ok, skipped, type Finding } from "../domain/Finding.ts"
 import type { TreeId } from "../domain/Ids.ts"
 import type { Receipt, ReceiptCheck } from "../domain/Receipt.ts"
 import { refuse } from "../domain/Refusal.ts"
 import { defaultLimits, type Task } from "../domain/Task.ts"
-import { Checks } from "../services/Checks.ts"
+import type { Checks } from "../services/Checks.ts"
 import { Git } from "../services/Git.ts"
 import { Reproduction } from "../services/Reproduction.ts"
-import { type OpenWorkspace, type WorkspaceError, Workspaces } from "../services/Workspace.ts"
+import { type OpenWorkspace, Workspaces } from "../services/Workspace.ts"
 import { argvOf, dependenciesOf } from "./Prepare.ts"
+import { runAlone } from "./Verify.ts"
 
 export interface ReproduceRequest {
   readonly receipt: Receipt
@@ -67,38 +68,26 @@ const rerun = Effect.fnUntraced(function* (
   task: Task,
   { argv, exit_code, name, tests, timeout_seconds, verdict }: ReceiptCheck
 ): Effect.fn.Return<Finding, never, Checks> {
-  const checks = yield* Checks
   const subject = `check ${JSON.stringify(name)}`
-  const inPlace: Effect.Effect<Finding, WorkspaceError, Scope.Scope> = Effect.gen(function* () {
-    const place = yield* workspace.materialise(tree)
-    const outcome = yield* checks.run(
+  const ran = yield* Effect.result(
+    runAlone(
+      workspace,
+      task,
+      tree,
       { name, argv, timeout_seconds },
-      {
-        root: place.root,
-        subdirectory: task.subdirectory,
-        source: task.repository,
-        distrust: place.distrust
-      },
-      {
-        purpose: "final",
-        remaining_ms: timeout_seconds * 1000,
-        max_output_bytes: task.limits.max_tool_output_bytes
-      }
-    )
-    const why = outcome.reason === null ? "" : `: ${outcome.reason}`
-    if (outcome.verdict !== verdict)
-      return failed(subject, `${verdict} in the receipt, ${outcome.verdict} here${why}`)
-    const count = outcome.tests === null ? "" : `${outcome.tests} tests, `
-    if (outcome.tests !== null && tests !== null && outcome.tests < tests)
-      return failed(subject, `${verdict} again, but of ${outcome.tests} tests; the receipt counts ${tests}`)
-    const exit = outcome.exit_code === exit_code ? "" : `, exit ${outcome.exit_code} and not ${exit_code}`
-    return ok(subject, `${verdict} again (${count}${seconds(outcome.duration_seconds)}${exit})${why}`)
-  })
-  return yield* Effect.scoped(inPlace).pipe(
-    Effect.catchTag("WorkspaceError", (error) =>
-      Effect.succeed(failed(subject, `no place to run it in: ${error.message}`))
+      { purpose: "final", remaining_ms: Effect.succeed(timeout_seconds * 1000) }
     )
   )
+  if (Result.isFailure(ran)) return failed(subject, `no place to run it in: ${ran.failure.message}`)
+  const { outcome } = ran.success
+  const why = outcome.reason === null ? "" : `: ${outcome.reason}`
+  if (outcome.verdict !== verdict)
+    return failed(subject, `${verdict} in the receipt, ${outcome.verdict} here${why}`)
+  const count = outcome.tests === null ? "" : `${outcome.tests} tests, `
+  if (outcome.tests !== null && tests !== null && outcome.tests < tests)
+    return failed(subject, `${verdict} again, but of ${outcome.tests} tests; the receipt counts ${tests}`)
+  const exit = outcome.exit_code === exit_code ? "" : `, exit ${outcome.exit_code} and not ${exit_code}`
+  return ok(subject, `${verdict} again (${count}${seconds(outcome.duration_seconds)}${exit})${why}`)
 })
 
 type Tell = (finding: Finding) => Effect.Effect<void>

@@ -9,7 +9,7 @@ import type { RunState } from "../domain/Run.ts"
 import { Models } from "../services/Model.ts"
 import type { Journal, TakenOver } from "../services/RunStore.ts"
 import { finishAgain } from "./Finish.ts"
-import { play, recordedModels, type Announcing, type FinishedRun } from "./Run.ts"
+import { modelsOf, play, type Announcing, type FinishedRun } from "./Run.ts"
 
 /** What a model hears of an action that nobody had decided on. */
 const abandonedAnswer =
@@ -100,7 +100,7 @@ export const resume = Effect.fn("Resume.resume")(function* <E = never>(
     model,
     base_sha: task.base.commit,
     resumed_step: state.answered_step,
-    models: recordedModels(candidates)
+    models: modelsOf(candidates)
   }
   yield* instruction === null
     ? journal.append({

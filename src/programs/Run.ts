@@ -36,7 +36,7 @@ export interface Announcing<E> {
 const recorded = ({ endpoint, model, provider }: Model) => ({ provider, model, endpoint })
 
 /** Models as request and journal name them. */
-export const recordedModels = ([first, ...rest]: Models["Service"]["candidates"]): RunRequest["models"] => [
+export const modelsOf = ([first, ...rest]: Models["Service"]["candidates"]): RunRequest["models"] => [
   recorded(first),
   ...rest.map(recorded)
 ]
@@ -59,18 +59,18 @@ const restoreWorkspace = Effect.fnUntraced(function* (
   resume: { readonly prepared: OpenWorkspace["prepared"]; readonly tree: OpenWorkspace["prepared"]["tree"] }
 ) {
   const workspaces = yield* Workspaces
-  const workspace = yield* workspaces.open({ task, directory: journal.directory, resume })
+  // A run whose workspace cannot be had now is not over: what is missing may come back.
+  const workspace = yield* workspaces
+    .open({ task, directory: journal.directory, resume })
+    .pipe(
+      Effect.mapError(({ message }) => refuse(`run ${journal.run_id} cannot be gone on with: ${message}`))
+    )
   yield* journal.append({
     event_type: "workspace.restored",
     data: { tree: resume.tree, found: workspace.found }
   })
   return workspace
 })
-
-const openWorkspace = (journal: Journal, task: Task, { prepared, tree }: RunState) =>
-  prepared === null
-    ? prepareWorkspace(journal, task)
-    : restoreWorkspace(journal, task, { prepared, tree: tree ?? prepared.tree })
 
 /** Sizes that nobody knows: every edit is then measured by a diff of the whole patch. */
 const unmeasured: EditedFiles = new Map([
@@ -88,7 +88,19 @@ const story = Effect.fnUntraced(function* (
   const checks = yield* Checks
   const known = yield* journal.state
   yield* Effect.forkScoped(candidates[0].warm)
-  const opening = yield* openWorkspace(journal, task, known).pipe(
+  // Nothing is asked of a model before a run that was there has its workspace again.
+  const restored =
+    known.prepared === null
+      ? null
+      : yield* stopwatch.pause(
+          restoreWorkspace(journal, task, {
+            prepared: known.prepared,
+            tree: known.tree ?? known.prepared.tree
+          })
+        )
+  const opening = yield* (
+    restored === null ? prepareWorkspace(journal, task) : Effect.succeed(restored)
+  ).pipe(
     Effect.tap((workspace) => Ref.set(opened, workspace)),
     Effect.forkScoped({ startImmediately: true })
   )
@@ -234,7 +246,7 @@ export const run = Effect.fn("Run.run")(function* <E = never>(
   const request: RunRequest = {
     schema_version: 1,
     task,
-    models: recordedModels((yield* Models).candidates),
+    models: modelsOf((yield* Models).candidates),
     ...(allow_custom_endpoint === true ? { allow_custom_endpoint } : {}),
     prompt_version: promptVersion,
     sandbox: (yield* Sandbox).kind

@@ -1,14 +1,14 @@
 /**
  * Verification: every declared check, each in a fresh place that holds exactly what is handed over.
  */
-import { Effect, type Scope } from "effect"
+import { Effect } from "effect"
 import type { CheckPurpose } from "../domain/Event.ts"
 import type { TreeId } from "../domain/Ids.ts"
 import { unrun, type CheckOutcome } from "../domain/Result.ts"
 import { checksOf, type Check, type Task } from "../domain/Task.ts"
 import { Checks } from "../services/Checks.ts"
 import type { Journal, StoreError } from "../services/RunStore.ts"
-import type { OpenWorkspace, WorkspaceError } from "../services/Workspace.ts"
+import type { OpenWorkspace } from "../services/Workspace.ts"
 import type { Stopwatch } from "./Stopwatch.ts"
 
 export interface Verifying {
@@ -18,7 +18,34 @@ export interface Verifying {
   readonly stopwatch: Stopwatch
 }
 
-/** Runs one check on a tree, in a place of its own, and journals both ends. */
+/** One run of a check on a tree, in a fresh place of its own, and what it wrote there. */
+export const runAlone = Effect.fnUntraced(function* (
+  workspace: OpenWorkspace,
+  task: Task,
+  tree: TreeId,
+  check: Check,
+  options: { readonly purpose: CheckPurpose; readonly remaining_ms: Effect.Effect<number> }
+) {
+  const checks = yield* Checks
+  const place = yield* workspace.materialise(tree)
+  const outcome = yield* checks.run(
+    check,
+    {
+      root: place.root,
+      subdirectory: task.subdirectory,
+      source: task.repository,
+      distrust: place.distrust
+    },
+    {
+      purpose: options.purpose,
+      remaining_ms: yield* options.remaining_ms,
+      max_output_bytes: task.limits.max_tool_output_bytes
+    }
+  )
+  return { outcome, wrote: yield* place.wrote }
+}, Effect.scoped)
+
+/** Runs one check on a tree and journals both ends. */
 export const runCheck = Effect.fn("Verify.runCheck")(function* (
   verifying: Verifying,
   check: Check,
@@ -26,35 +53,15 @@ export const runCheck = Effect.fn("Verify.runCheck")(function* (
   purpose: CheckPurpose
 ): Effect.fn.Return<CheckOutcome, StoreError, Checks> {
   const { journal, stopwatch, task, workspace } = verifying
-  const checks = yield* Checks
   yield* journal.append({
     event_type: "verification.started",
     data: { name: check.name, argv: check.argv, purpose, tree }
   })
   yield* journal.barrier
-  const inPlace: Effect.Effect<
-    { readonly outcome: CheckOutcome; readonly wrote: ReadonlyArray<string> },
-    WorkspaceError,
-    Scope.Scope
-  > = Effect.gen(function* () {
-    const place = yield* workspace.materialise(tree)
-    const outcome = yield* checks.run(
-      check,
-      {
-        root: place.root,
-        subdirectory: task.subdirectory,
-        source: task.repository,
-        distrust: place.distrust
-      },
-      {
-        purpose,
-        remaining_ms: yield* stopwatch.remaining_ms,
-        max_output_bytes: task.limits.max_tool_output_bytes
-      }
-    )
-    return { outcome, wrote: yield* place.wrote }
-  })
-  const { outcome, wrote } = yield* Effect.scoped(inPlace).pipe(
+  const { outcome, wrote } = yield* runAlone(workspace, task, tree, check, {
+    purpose,
+    remaining_ms: stopwatch.remaining_ms
+  }).pipe(
     Effect.catchTag("WorkspaceError", (error) =>
       Effect.succeed({
         outcome: unrun(check, "could_not_verify", `no place to run it in: ${error.message}`),
@@ -85,8 +92,8 @@ export const verify = Effect.fn("Verify.verify")(function* (
 })
 
 /**
- * Runs every declared check once on the untouched base, unless the journal knows what it said there. A set-up problem that no patch can cure is returned as the
- * reason why nothing here can be verified; everything else is only recorded.
+ * Runs every declared check once on the untouched base, unless the journal knows what it said there. A set-up problem
+ * that no patch can cure is returned as the reason why nothing here can be verified; everything else is only recorded.
  */
 export const preflight = Effect.fn("Verify.preflight")(function* (verifying: Verifying) {
   const base = verifying.workspace.prepared.tree

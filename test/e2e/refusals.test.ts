@@ -122,7 +122,7 @@ describe("bad input is one line, exit 2, and nothing is created", () => {
       ["exec", "Fix.", ...checkArgs, ...model, "--dangerous"],
       /--dangerous is not in this version/
     ],
-    ["later command", ["resume", "last"], /"resume" is not in this version/],
+    ["later command", ["auth", "list"], /"auth" is not in this version/],
     ["prompt with a dash", ["exec", "-x marks it", ...checkArgs, ...model], /no flag -x; .* behind --/],
     [
       "flag twice",

@@ -4,12 +4,13 @@
 import { Effect, Option, Path } from "effect"
 import { refuse, type Refusal } from "../../domain/Refusal.ts"
 import { layerApply, layerRead, layerUserTree } from "../../layers/Live.ts"
+import { watching } from "../../layers/usertree/Watcher.ts"
 import { applyRun, type ApplyOutcome, type ApplyTarget, putRight, undoApply } from "../../programs/Apply.ts"
-import { Settings } from "../../services/Settings.ts"
 import type { ApplyInput } from "../applyFlags.ts"
 import { CliExit } from "../exit.ts"
-import { endWith, showOut, writeErr, writeOut } from "../io.ts"
+import { endWith, refused, showOut, writeErr, writeOut } from "../io.ts"
 import { applyJson, applyLines, applySummary, undoJson, undoLines, undoSummary } from "../render/apply.ts"
+import { runRootOf } from "../runRoot.ts"
 
 /** How this program is started to watch over an apply; null where it is not known how it was started. */
 const watcher = (): readonly [string, ...ReadonlyArray<string>] | null => {
@@ -25,7 +26,7 @@ const parentGone: Effect.Effect<void> = Effect.callback((resume) => {
 
 /** The process beside an apply: it sits still until that one is gone, and then puts right what it left. */
 const watchOver = Effect.fnUntraced(function* (root: string) {
-  yield* showOut("watching\n")
+  yield* showOut(`${watching}\n`)
   yield* parentGone
   yield* putRight(root).pipe(
     Effect.catch((error) => Effect.logWarning("an apply could not be put right", error)),
@@ -62,11 +63,9 @@ const present = Effect.fnUntraced(function* (
 export const applyPatch = Effect.fn("cli.applyPatch")(function* (input: ApplyInput) {
   if (Option.isSome(input.watchOver)) return yield* watchOver(input.watchOver.value)
   const path = yield* Path.Path
-  const refused = (error: { readonly message: string }) => endWith(2, error.message)
   yield* Effect.gen(function* () {
     yield* refuseIdle(input)
-    const settings = yield* Settings
-    const runRoot = path.resolve(Option.getOrElse(input.runRoot, () => settings.run_root))
+    const runRoot = yield* runRootOf(input)
     const directory = Option.getOrNull(input.directory)
     const target: ApplyTarget = {
       run: Option.getOrNull(input.run),

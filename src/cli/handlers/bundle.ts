@@ -1,15 +1,15 @@
 /**
  * `bundle`: a run as one file that can be carried away.
  */
-import { Effect, FileSystem, Option, Path } from "effect"
+import { Effect, FileSystem, Path } from "effect"
 import { SecureRandom } from "effect/crypto"
 import type { Recording } from "../../domain/Recording.ts"
 import { refuse } from "../../domain/Refusal.ts"
 import { layerRead, layerStore } from "../../layers/Live.ts"
 import { recordingFile, recordingOf } from "../../programs/Record.ts"
-import { Settings } from "../../services/Settings.ts"
-import { endWith, writeErr } from "../io.ts"
+import { endWith, refused, writeErr } from "../io.ts"
 import type { BundleInput } from "../replayFlags.ts"
+import { runRootOf } from "../runRoot.ts"
 
 /** Puts a whole file in its place or none: under another name beside it first, for this user alone. */
 const writeWhole = Effect.fnUntraced(function* (file: string, content: string, force: boolean) {
@@ -47,15 +47,13 @@ const namesPlaces = (recording: Recording): number => {
 }
 
 export const bundleRun = Effect.fn("cli.bundleRun")(function* (input: BundleInput) {
-  const refused = (error: { readonly message: string }) => endWith(2, error.message)
   const path = yield* Path.Path
   if (!input.asFixture)
     return yield* endWith(2, "bundle needs --as-fixture: that file is the only form it makes")
   if (input.file === "") return yield* endWith(2, "-o needs the name of a file")
   const file = path.resolve(input.file)
   yield* Effect.gen(function* () {
-    const settings = yield* Settings
-    const runRoot = path.resolve(Option.getOrElse(input.runRoot, () => settings.run_root))
+    const runRoot = yield* runRootOf(input)
     const recording = yield* recordingOf(input.run).pipe(Effect.provide(layerStore({ runRoot })))
     // Keys stay in their order: the bytes of a request follow the order in which schemas and arguments were kept.
     const content = JSON.stringify(yield* Effect.orDie(recordingFile(recording)), null, 2)

@@ -8,10 +8,10 @@ import { refuse } from "../../domain/Refusal.ts"
 import { layerRead, layerReceipt } from "../../layers/Live.ts"
 import { checkReceipt, locateReceipt } from "../../programs/CheckReceipt.ts"
 import { reproducePatch } from "../../programs/ReproducePatch.ts"
-import { Settings } from "../../services/Settings.ts"
 import { CliExit } from "../exit.ts"
-import { endWith, showOut, writeOut } from "../io.ts"
+import { refused, showOut, writeOut } from "../io.ts"
 import type { ReceiptCheckInput } from "../receiptFlags.ts"
+import { runRootOf } from "../runRoot.ts"
 
 const words: Readonly<Record<Finding["status"], string>> = { ok: "ok  ", failed: "FAIL", skipped: "skip" }
 const lineOf = ({ message, status, subject }: Finding): string => `${words[status]} ${subject}: ${message}\n`
@@ -61,7 +61,6 @@ const check = Effect.fnUntraced(function* (
 
 /** Ends with 0 when nothing failed, 1 when something did, 2 when the question cannot be answered as it was put. */
 export const checkReceiptOf = Effect.fn("cli.checkReceipt")(function* (input: ReceiptCheckInput) {
-  const path = yield* Path.Path
   const findings: Array<Finding> = []
   const json = input.output === "json"
   const tell = (finding: Finding) =>
@@ -69,10 +68,8 @@ export const checkReceiptOf = Effect.fn("cli.checkReceipt")(function* (input: Re
       Effect.sync(() => findings.push(finding)),
       json ? Effect.void : showOut(lineOf(finding))
     )
-  const refused = (error: { readonly message: string }) => endWith(2, error.message)
   const receipt = yield* Effect.gen(function* () {
-    const settings = yield* Settings
-    const runRoot = path.resolve(Option.getOrElse(input.runRoot, () => settings.run_root))
+    const runRoot = yield* runRootOf(input)
     return yield* check(input, tell).pipe(
       Effect.provide(layerReceipt({ runRoot, unsafeLocalExec: input.unsafeLocalExec }))
     )

@@ -8,12 +8,12 @@ import { refuse } from "../../domain/Refusal.ts"
 import { layerRead, layerReplayOf, layerStore } from "../../layers/Live.ts"
 import { loadRecording, recordingOf } from "../../programs/Record.ts"
 import { replay } from "../../programs/Replay.ts"
-import { Settings } from "../../services/Settings.ts"
 import { CliExit } from "../exit.ts"
-import { endWith, writeErr, writeOut } from "../io.ts"
+import { refused, writeErr, writeOut } from "../io.ts"
 import { clip } from "../render/clip.ts"
 import { differenceText } from "../render/timeline.ts"
 import type { ReplayInput } from "../replayFlags.ts"
+import { runRootOf } from "../runRoot.ts"
 
 /** Of a recording's file, in bytes. */
 const maxFileBytes = 256 * 1024 * 1024
@@ -46,8 +46,7 @@ const fromFile = Effect.fnUntraced(function* (file: string, size: number) {
 
 const find = Effect.fnUntraced(function* (input: ReplayInput) {
   const path = yield* Path.Path
-  const settings = yield* Settings
-  const runRoot = path.resolve(Option.getOrElse(input.runRoot, () => settings.run_root))
+  const runRoot = yield* runRootOf(input)
   const file = path.resolve(input.recording)
   const size = input.recording === "last" ? null : yield* isFile(file)
   return size === null
@@ -93,7 +92,6 @@ const agreement = (recording: Recording, agreed: number): string => {
 
 /** Ends with 0 when the run came out as it was recorded, 1 when it did not, 2 when there is nothing to play. */
 export const replayRun = Effect.fn("cli.replayRun")(function* (input: ReplayInput) {
-  const refused = (error: { readonly message: string }) => endWith(2, error.message)
   const recording = yield* find(input).pipe(
     Effect.provide(layerRead),
     Effect.catchTags({ Refusal: refused, StoreError: refused, SettingsError: refused })

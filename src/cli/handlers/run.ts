@@ -12,13 +12,14 @@ import { Models } from "../../services/Model.ts"
 import { Observer } from "../../services/Observer.ts"
 import { Settings } from "../../services/Settings.ts"
 import { newRunId } from "../runId.ts"
+import { runRootOf } from "../runRoot.ts"
 import type { RunInput } from "../flags.ts"
-import { endWith } from "../io.ts"
+import { endWith, refused } from "../io.ts"
 import { laterFlag } from "../later.ts"
 import { readPrompt } from "../prompt.ts"
 import { ending, observerOf, type Output } from "./present.ts"
 
-export interface RunMode {
+interface RunMode {
   readonly checksRequired: boolean
   /** Headless: nothing is asked. */
   readonly print: boolean
@@ -77,7 +78,7 @@ const prepare = Effect.fnUntraced(function* (input: RunInput, mode: RunMode, ins
   })
   const candidates = yield* makeModels(specs, { allowCustomEndpoint: input.allowCustomEndpoint })
   const config = yield* settings.config.pipe(Effect.mapError((error) => refuse(error.message)))
-  const run_root = path.resolve(Option.getOrElse(input.runRoot, () => settings.run_root))
+  const run_root = yield* runRootOf(input)
   yield* demandHome(run_root)
   const task = yield* prepareTask({
     instruction,
@@ -111,13 +112,7 @@ export const runTask = Effect.fn("cli.runTask")(function* (input: RunInput, mode
   const prepared = yield* Effect.gen(function* () {
     const instruction = yield* readPrompt(input.prompt, Option.getOrNull(input.task), mode)
     return yield* prepare(input, mode, instruction)
-  }).pipe(
-    Effect.provide(layerRead),
-    Effect.catchTags({
-      Refusal: (error) => endWith(2, error.message),
-      SettingsError: (error) => endWith(2, error.message)
-    })
-  )
+  }).pipe(Effect.provide(layerRead), Effect.catchTags({ Refusal: refused, SettingsError: refused }))
   const { announce, leave } = ending(prepared.task, output)
   const finished = yield* run(prepared.task, {
     run_id: yield* newRunId,
@@ -131,7 +126,7 @@ export const runTask = Effect.fn("cli.runTask")(function* (input: RunInput, mode
       )
     ),
     Effect.catchTags({
-      Refusal: (error) => endWith(2, error.message),
+      Refusal: refused,
       StoreError: (error) => endWith(1, error.message)
     })
   )

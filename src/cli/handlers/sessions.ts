@@ -1,16 +1,16 @@
 /**
  * `sessions`: past runs as a table, or one run's events.
  */
-import { Effect, Option, Path, Stream } from "effect"
+import { Effect, Option, Stream } from "effect"
 import { canonical } from "../../domain/Canonical.ts"
 import { layerRead, layerStore } from "../../layers/Live.ts"
 import { RunStore, type RunDetails, type RunSummary } from "../../services/RunStore.ts"
-import { Settings } from "../../services/Settings.ts"
 import { momentOf, replayState, timelineOf } from "../../domain/Timeline.ts"
 import { totalTokens } from "../../domain/Usage.ts"
 import { newRunId } from "../runId.ts"
+import { runRootOf } from "../runRoot.ts"
 import type { SessionsInput } from "../flags.ts"
-import { endWith, writeErr, writeOut } from "../io.ts"
+import { endWith, refused, writeErr, writeOut } from "../io.ts"
 import { clip } from "../render/clip.ts"
 import { listText, showText } from "../render/sessions.ts"
 import { timelineText } from "../render/timeline.ts"
@@ -55,13 +55,11 @@ const story = Effect.fnUntraced(function* (run: string, json: boolean) {
 
 export const showSessions = Effect.fn("cli.showSessions")(
   function* (input: SessionsInput) {
-    const path = yield* Path.Path
-    const settings = yield* Settings
     if (input.limit < 1) return yield* endWith(2, "--limit must be greater than 0")
     const [first, second] = exclusive(input)
     if (second !== undefined)
       return yield* endWith(2, `${first} and ${second} exclude each other: give one of them`)
-    const runRoot = path.resolve(Option.getOrElse(input.runRoot, () => settings.run_root))
+    const runRoot = yield* runRootOf(input)
     yield* Effect.gen(function* () {
       const store = yield* RunStore
       if (Option.isSome(input.forkFromEvent)) {
@@ -101,9 +99,5 @@ export const showSessions = Effect.fn("cli.showSessions")(
     }).pipe(Effect.provide(layerStore({ runRoot })))
   },
   Effect.provide(layerRead),
-  Effect.catchTags({
-    Refusal: (error) => endWith(2, error.message),
-    StoreError: (error) => endWith(2, error.message),
-    SettingsError: (error) => endWith(2, error.message)
-  })
+  Effect.catchTags({ Refusal: refused, StoreError: refused, SettingsError: refused })
 )

@@ -4,6 +4,7 @@
  */
 import { Result } from "effect"
 import { sameBytes } from "../Bytes.ts"
+import type { ChangedFile } from "../Result.ts"
 import { parentsOf, quotePath } from "../WorkspacePath.ts"
 import { type PatchError, refuse } from "./PatchError.ts"
 
@@ -15,6 +16,16 @@ export type FileNode =
   | { readonly _tag: "Special" }
 
 export type FileOnly = Extract<FileNode, { readonly _tag: "File" }>
+
+/** What became of a path; undefined is nothing there. */
+export const changeOf = (
+  before: FileNode | undefined,
+  after: FileNode | undefined
+): ChangedFile["change"] => {
+  if (before === undefined) return "added"
+  if (after === undefined) return "deleted"
+  return before._tag === after._tag ? "modified" : "type_changed"
+}
 
 /**
  * What stands at a path, symlinks not followed; undefined when nothing does. It is asked for every path of a patch and

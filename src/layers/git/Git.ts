@@ -5,9 +5,10 @@ import { Context, Effect, FileSystem, Layer, Path } from "effect"
 import { ChildProcessSpawner } from "effect/process"
 import { CommitId } from "../../domain/Ids.ts"
 import { Git, GitError, type Source } from "../../services/Git.ts"
+import { isDirectory } from "../fs/Files.ts"
 import { sourceState } from "./Dirty.ts"
 import { complaint, displayName, git, type GitOutput, runGit, splitNul } from "./GitBinary.ts"
-import { locateGit, makeGitDirectory } from "./GitDirectory.ts"
+import { bareDirectory, locateGit, makeGitDirectory } from "./GitDirectory.ts"
 
 const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString("utf8")
 
@@ -39,14 +40,6 @@ const explain = (directory: string, output: GitOutput, lines: ReadonlyArray<stri
       })
     : new GitError({ reason: "failed", message: `git cannot read the repository at ${directory}: ${said}` })
 }
-
-const isDirectory = Effect.fnUntraced(function* (at: string) {
-  const fs = yield* FileSystem.FileSystem
-  return yield* fs.stat(at).pipe(
-    Effect.map((info) => info.type === "Directory"),
-    Effect.catchTag("PlatformError", () => Effect.succeed(false))
-  )
-})
 
 const source = Effect.fn("Git.source")(function* (directory: string) {
   const fs = yield* FileSystem.FileSystem
@@ -159,7 +152,7 @@ const dirty = Effect.fn("Git.dirty")(
     const location = yield* locateGit(root)
     const head = yield* resolve(root, "HEAD")
     const at = yield* fs.makeTempDirectoryScoped({ prefix: "looplane-" })
-    yield* makeGitDirectory({ at, commit: head, branch: null, bare: true, shallow: null })
+    yield* makeGitDirectory(bareDirectory(at, head, null))
     yield* fs.writeFileString(
       path.join(at, "objects", "info", "alternates"),
       `${path.join(location.common_dir, "objects")}\n`

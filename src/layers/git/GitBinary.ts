@@ -177,5 +177,12 @@ export const displayName = (name: ByteString): string =>
 /** A text as the bytes of a name. */
 export const nameOf = (text: string): ByteString => Buffer.from(text, "utf8").toString("latin1")
 
+/** The path of a name in bytes below a root, for calls that take bytes: the FileSystem service takes only text. */
+export const bytePath = (root: string, name: ByteString): Buffer =>
+  Buffer.concat([Buffer.from(`${root}/`), Buffer.from(name, "latin1")])
+
+/** An output that is one line, such as an object's id. */
+export const lineOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString("latin1").trim()
+
 /** Byte order, as git sorts names. */
 export const byBytes = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)

@@ -5,6 +5,7 @@
 import { Effect, FileSystem, Path, type PlatformError } from "effect"
 import { copyTrees } from "../workspace/Copy.ts"
 import { GitError } from "../../services/Git.ts"
+import { typeAt } from "../fs/Files.ts"
 
 export interface GitLocation {
   /** Holds HEAD and the index. */
@@ -89,6 +90,15 @@ export interface NewGitDirectory {
   readonly shallow: string | null
 }
 
+/** One of ours that keeps objects for us: no branch, no work tree of its own. */
+export const bareDirectory = (at: string, commit: string, shallow: string | null): NewGitDirectory => ({
+  at,
+  commit,
+  branch: null,
+  bare: true,
+  shallow
+})
+
 const configOf = (options: NewGitDirectory): string =>
   [
     "[core]",
@@ -137,11 +147,7 @@ export const changedControl = Effect.fnUntraced(function* (options: NewGitDirect
     if (found !== content) return name
   }
   for (const name of detours) {
-    const there = yield* fs.lstat(path.join(options.at, name)).pipe(
-      Effect.as(true),
-      Effect.catchTag("PlatformError", () => Effect.succeed(false))
-    )
-    if (there) return name
+    if ((yield* typeAt(path.join(options.at, name))) !== null) return name
   }
   return null
 })
@@ -162,17 +168,10 @@ const directories = [
 
 /** Whether a git directory of ours is there and made of directories: through a link our writes would go elsewhere. */
 export const isPlainGitDirectory = Effect.fnUntraced(function* (at: string) {
-  const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const kinds = yield* Effect.forEach(
-    directories,
-    (name) =>
-      fs.lstat(path.join(at, name)).pipe(
-        Effect.map((info) => info.type),
-        Effect.catchTag("PlatformError", () => Effect.succeed(null))
-      ),
-    { concurrency: "unbounded" }
-  )
+  const kinds = yield* Effect.forEach(directories, (name) => typeAt(path.join(at, name)), {
+    concurrency: "unbounded"
+  })
   return kinds[0] !== null && kinds.every((kind) => kind === null || kind === "Directory")
 })
 

@@ -1,10 +1,10 @@
 /**
  * Writes git objects without git: hashing a few small objects is far cheaper than starting a process for it.
  */
-import { Effect, FileSystem, Path, type PlatformError } from "effect"
+import { Effect, FileSystem, Path } from "effect"
 import { createHash } from "node:crypto"
 import { deflateSync } from "node:zlib"
-import { errnoOf } from "../workspace/Failure.ts"
+import { makeDirectoryOnce } from "../fs/Files.ts"
 
 export interface GitObject {
   /** As many hex digits as the repository's ids have. */
@@ -24,14 +24,6 @@ export const gitObject = (kind: "blob" | "tree", content: Uint8Array, digits: nu
   }
 }
 
-const ifAbsent = <A, R>(effect: Effect.Effect<A, PlatformError.PlatformError, R>) =>
-  effect.pipe(
-    Effect.asVoid,
-    Effect.catchTag("PlatformError", (error) =>
-      errnoOf(error) === "EEXIST" ? Effect.void : Effect.fail(error)
-    )
-  )
-
 /** Keeps an object: durable, and there as a whole or not at all. */
 export const keepObject = Effect.fnUntraced(function* (git_dir: string, { bytes, id }: GitObject) {
   const fs = yield* FileSystem.FileSystem
@@ -39,7 +31,7 @@ export const keepObject = Effect.fnUntraced(function* (git_dir: string, { bytes,
   const directory = path.join(git_dir, "objects", id.slice(0, 2))
   const target = path.join(directory, id.slice(2))
   if (yield* fs.exists(target)) return
-  yield* ifAbsent(fs.makeDirectory(directory, { mode: 0o700 }))
+  yield* makeDirectoryOnce(directory, 0o700)
   // Not beside the objects: those are copied while others are written.
   const temporary = path.join(git_dir, "objects", `tmp_obj_${id}`)
   yield* fs.remove(temporary, { force: true })

@@ -130,8 +130,10 @@ export const makeReel = (
     Effect.gen(function* () {
       while (true) {
         const at = upcoming()
-        if (closed && event.event_type !== "run.interrupted") return yield* over
-        if (at === null || difference !== null) {
+        const last = event.event_type === "run.interrupted"
+        if (closed && !last) return yield* over
+        // What a process was about to say when it was interrupted is not in its recording.
+        if (at === null || difference !== null || (at.event.event_type === "run.interrupted" && !last)) {
           if (closed) return yield* over
           yield* turn
           continue

@@ -6,7 +6,7 @@ import { Context, Clock, Effect, Fiber, Layer, Option, type PlatformError, Rando
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { constants } from "node:os"
 import { Sandbox, type SandboxCommand, SandboxError, type SandboxResult } from "../../services/Sandbox.ts"
-import { errnoOf } from "../workspace/Failure.ts"
+import { errnoOf } from "../fs/Files.ts"
 import { makeBoundedOutput } from "./BoundedOutput.ts"
 import { HostEnvironment, scrubbedEnvironment } from "./Environment.ts"
 import { endMarked, markName } from "./Leftovers.ts"

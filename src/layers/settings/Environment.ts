@@ -14,7 +14,7 @@ import {
 } from "effect"
 import { providers } from "../../domain/model/Providers.ts"
 import { Config, Settings, SettingsError } from "../../services/Settings.ts"
-import { errnoOf } from "../workspace/Failure.ts"
+import { errnoOf } from "../fs/Files.ts"
 
 /** Of `config.json`, in bytes. */
 const maxConfigBytes = 64 * 1024

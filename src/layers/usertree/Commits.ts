@@ -9,14 +9,13 @@ import { sameBytes } from "../../domain/Bytes.ts"
 import { CommitId } from "../../domain/Ids.ts"
 import type { FileNode } from "../../domain/patch/FileSet.ts"
 import type { NewCommit, PatchSource } from "../../services/UserTree.ts"
-import { git, joinNul, nameOf, runGit, splitNul } from "../git/GitBinary.ts"
-import { infoAt } from "../workspace/Contained.ts"
+import { displayName, git, joinNul, lineOf, nameOf, runGit } from "../git/GitBinary.ts"
+import { infoAt } from "../fs/Files.ts"
+import { entriesOf } from "../workspace/Trees.ts"
 import { explained, failed, refused } from "./Fault.ts"
 import type { Place } from "./Place.ts"
 import { applyToBase, makeScratch, nodeOf, readBlobs, type Scratch } from "./Scratch.ts"
 import { identityOf, readSettings } from "./Settings.ts"
-
-const line = (bytes: Uint8Array): string => Buffer.from(bytes).toString("latin1").trim()
 
 const here = ({ location, root }: Place, args: ReadonlyArray<string>) => ({
   cwd: root,
@@ -48,11 +47,11 @@ const commitTree = (
 ) =>
   Effect.map(
     scratch.run(["commit-tree", "-p", parent, "-F", "-", tree], { stdin: messageOf(commit), env }),
-    (bytes) => CommitId.make(line(bytes))
+    (bytes) => CommitId.make(lineOf(bytes))
   )
 
 const headOf = (place: Place) =>
-  Effect.map(git(here(place, ["rev-parse", "--verify", "HEAD^{commit}"])), line)
+  Effect.map(git(here(place, ["rev-parse", "--verify", "HEAD^{commit}"])), lineOf)
 
 /** A new branch that is its base plus the patch. */
 export const makeBranch = Effect.fnUntraced(
@@ -111,12 +110,9 @@ const atHead = Effect.fnUntraced(function* (
   head: string,
   paths: ReadonlySet<string>
 ) {
-  const listed = splitNul(yield* git(here(place, ["ls-tree", "-r", "-z", "--full-tree", head])))
-  const entries = listed.flatMap((record) => {
-    const tab = record.indexOf("\t")
-    const path = Buffer.from(record.slice(tab + 1), "latin1").toString("utf8")
-    const [mode = "", , id = ""] = record.slice(0, tab).split(" ")
-    return paths.has(path) && mode !== "160000" ? [{ path, mode, id }] : []
+  const entries = (yield* entriesOf(place.location.git_dir, head)).flatMap(({ id, mode, path: name }) => {
+    const path = displayName(name)
+    return paths.has(path) && mode !== "160000" && mode !== "040000" ? [{ path, mode, id }] : []
   })
   const blobs = yield* readBlobs(scratch, [...new Set(entries.map(({ id }) => id))])
   const nodes = yield* Effect.forEach(entries, (entry) =>
@@ -176,7 +172,7 @@ export const commitSteps = Effect.fnUntraced(
         if (to?._tag !== "File" && to?._tag !== "Symlink") return indexLine("0", nothing, path)
         const file = to._tag === "File"
         const stdin = file ? (form === "crlf" ? toLf(to.bytes) : to.bytes) : Buffer.from(to.target)
-        const id = line(yield* scratch.run(["hash-object", "-w", "--no-filters", "--stdin"], { stdin }))
+        const id = lineOf(yield* scratch.run(["hash-object", "-w", "--no-filters", "--stdin"], { stdin }))
         return indexLine(file ? (to.executable ? "100755" : "100644") : "120000", id, path)
       })
     )
@@ -185,7 +181,7 @@ export const commitSteps = Effect.fnUntraced(
     const stdin = joinNul(ordered)
     yield* scratch.run(["read-tree", head])
     yield* scratch.run(["update-index", "-z", "--index-info"], { stdin })
-    const tree = line(yield* scratch.run(["write-tree", "--missing-ok"]))
+    const tree = lineOf(yield* scratch.run(["write-tree", "--missing-ok"]))
     const made = yield* commitTree(scratch, tree, head, commit, env)
     const index = (records: ReadonlyArray<string>) =>
       git({ ...here(place, ["update-index", "-z", "--index-info"]), stdin: joinNul(records) })

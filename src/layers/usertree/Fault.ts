@@ -6,7 +6,7 @@ import type { GitError } from "../../services/Git.ts"
 import type { StoreError } from "../../services/RunStore.ts"
 import { UserTreeError } from "../../services/UserTree.ts"
 import type { WorkspaceError } from "../../services/Workspace.ts"
-import { errnoOf } from "../workspace/Failure.ts"
+import { errnoOf } from "../fs/Files.ts"
 
 /** Called with the name of every step before it is taken. */
 export const ApplySteps = Context.Reference<(step: string) => Effect.Effect<void>>(

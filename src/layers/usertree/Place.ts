@@ -2,7 +2,7 @@
  * Where a repository keeps the records of what was applied to it: in the git directory of its work tree, so that they
  * move with it, are on its disk, and are found whatever run root is in use. Only this user can read them.
  */
-import { Effect, FileSystem, Path, Result, Schema } from "effect"
+import { Effect, Path, Result, Schema } from "effect"
 import { ApplyRecord } from "../../domain/ApplyRecord.ts"
 import type { GitLocation } from "../git/GitDirectory.ts"
 import { directoryMode, type Disk, makeDisk } from "../journal/Disk.ts"
@@ -97,8 +97,7 @@ const readRecord = Effect.fnUntraced(function* (place: Place, id: string) {
 
 /** Every record, oldest first; the remains of one that never came to be are removed. */
 export const readRecords = Effect.fnUntraced(function* (place: Place) {
-  const fs = yield* FileSystem.FileSystem
-  const entries = yield* fs.readDirectoryEntries(place.records)
+  const entries = yield* place.disk.fs.readDirectoryEntries(place.records)
   const ids = entries.filter((entry) => entry.type === "Directory").map((entry) => entry.name)
   const records: Array<ApplyRecord> = []
   for (const id of ids.toSorted()) {

@@ -6,6 +6,7 @@ import { Effect } from "effect"
 import { type ApplyRecord, remedyOf } from "../../domain/ApplyRecord.ts"
 import { parentsOf } from "../../domain/WorkspacePath.ts"
 import type { Recovery } from "../../services/UserTree.ts"
+import { makeDirectoryOnce, removeIfEmpty } from "../fs/Files.ts"
 import { explained, reached } from "./Fault.ts"
 import {
   afterFile,
@@ -16,7 +17,7 @@ import {
   removeRecord,
   writeRecord
 } from "./Place.ts"
-import { findAll, makeDirectory, put, removeEmpty, standingAt, sweep, syncDirectories } from "./Standing.ts"
+import { findAll, put, standingAt, sweep, syncDirectories } from "./Standing.ts"
 
 /** Takes one path from `after` to `before`, unless it is there. */
 const putPathBack = Effect.fnUntraced(function* (place: Place, record: ApplyRecord, at: number) {
@@ -33,8 +34,13 @@ const putPathBack = Effect.fnUntraced(function* (place: Place, record: ApplyReco
   // Gone from the record: it is back where it belongs.
   if ((yield* disk.typeOf(source)) === null) return
   const modes = new Map(record.emptied.map(({ mode, path }) => [path, mode]))
-  for (const parent of parentsOf(file.path))
-    yield* makeDirectory(place, disk.path.join(root, parent), modes.get(parent))
+  for (const parent of parentsOf(file.path)) {
+    const directory = disk.path.join(root, parent)
+    const made = yield* makeDirectoryOnce(directory)
+    const mode = modes.get(parent)
+    // Whatever the umask would have made of it.
+    if (made && mode !== undefined) yield* disk.fs.chmod(directory, mode)
+  }
   yield* put(place, source, file.path, record.id, at)
 })
 
@@ -61,7 +67,7 @@ const putAllBack = Effect.fnUntraced(function* (
   // What the apply added goes first: a directory of it may stand where a file was.
   yield* Effect.forEach(mine.filter(({ file }) => file.before.kind === "absent").toReversed(), step)
   for (const directory of record.made.toReversed())
-    yield* removeEmpty(place, place.disk.path.join(place.root, directory))
+    yield* removeIfEmpty(place.disk.path.join(place.root, directory))
   yield* Effect.forEach(
     mine.filter(({ file }) => file.before.kind !== "absent"),
     step

@@ -7,8 +7,9 @@ import type { PatchedPath } from "../../domain/Apply.ts"
 import type { FileNode } from "../../domain/patch/FileSet.ts"
 import { checkWorkspacePath, quotePath } from "../../domain/WorkspacePath.ts"
 import type { PatchSource } from "../../services/UserTree.ts"
-import { displayName, git, type GitCommand, splitNul, textOf } from "../git/GitBinary.ts"
-import { type GitLocation, makeGitDirectory } from "../git/GitDirectory.ts"
+import { displayName, git, type GitCommand, lineOf, textOf } from "../git/GitBinary.ts"
+import { bareDirectory, type GitLocation, makeGitDirectory } from "../git/GitDirectory.ts"
+import { changesBetween } from "../workspace/Trees.ts"
 import { refused } from "./Fault.ts"
 
 export interface Scratch {
@@ -18,8 +19,6 @@ export interface Scratch {
     options?: Omit<GitCommand, "args" | "cwd">
   ) => ReturnType<typeof git>
 }
-
-const line = (bytes: Uint8Array): string => Buffer.from(bytes).toString("latin1").trim()
 
 /** With `into`, new objects go to that object directory instead of being thrown away. */
 export const makeScratch = Effect.fnUntraced(function* (options: {
@@ -32,7 +31,7 @@ export const makeScratch = Effect.fnUntraced(function* (options: {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const git_dir = yield* fs.makeTempDirectoryScoped({ prefix: "looplane-" })
-  yield* makeGitDirectory({ at: git_dir, commit: options.commit, branch: null, bare: true, shallow: null })
+  yield* makeGitDirectory(bareDirectory(git_dir, options.commit, null))
   const own = options.run_directory === null ? null : path.join(options.run_directory, "git", "objects")
   const stores = [
     path.join(options.location.common_dir, "objects"),
@@ -74,7 +73,7 @@ export const applyToBase = Effect.fnUntraced(function* (scratch: Scratch, source
         refused(`the patch of run ${source.run_id} does not fit its own base: ${cause.message}`, cause)
       )
     )
-  const tree = line(yield* scratch.run(["write-tree", "--missing-ok"]))
+  const tree = lineOf(yield* scratch.run(["write-tree", "--missing-ok"]))
   if (source.tree !== null && tree !== source.tree)
     return yield* refused(
       `the patch of run ${source.run_id} does not give the tree that was checked: it is not applied`
@@ -137,20 +136,13 @@ const checkedPath = Effect.fnUntraced(function* (name: string) {
 
 /** Every path that the patch changes, before and after, in byte order. */
 export const patchedPaths = Effect.fnUntraced(function* (scratch: Scratch, base: string, tree: string) {
-  const records = splitNul(
-    yield* scratch.run([
-      ...["diff-tree", "-r", "--no-renames", "--no-ext-diff", "--full-index", "--raw", "-z", base, tree, "--"]
-    ])
+  const found = yield* Effect.forEach(yield* changesBetween(scratch.git_dir, base, tree), (change) =>
+    Effect.map(checkedPath(change.path), (path) => ({
+      path,
+      before: { mode: change.old_mode, id: change.old_id },
+      after: { mode: change.new_mode, id: change.new_id }
+    }))
   )
-  const found: Array<{ readonly path: string; readonly before: Side; readonly after: Side }> = []
-  for (let at = 0; at + 1 < records.length; at += 2) {
-    const [before = "", after = "", from = "", to = ""] = (records[at] ?? "").slice(1).split(" ")
-    found.push({
-      path: yield* checkedPath(records[at + 1] ?? ""),
-      before: { mode: before, id: from },
-      after: { mode: after, id: to }
-    })
-  }
   const ids = found
     .flatMap(({ after, before }) => [before, after])
     .filter(({ id, mode }) => mode !== "160000" && !nobody.test(id))

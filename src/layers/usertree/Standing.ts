@@ -2,16 +2,16 @@
  * What stands at a path of the user's tree right now, and the moves that change it.
  */
 import { Effect } from "effect"
-import type { ApplyRecord, Found, Standing } from "../../domain/ApplyRecord.ts"
-import { sameStanding } from "../../domain/ApplyRecord.ts"
+import { type ApplyRecord, type Found, sameStanding, type Standing } from "../../domain/ApplyRecord.ts"
 import { checkWorkspacePath, parentsOf } from "../../domain/WorkspacePath.ts"
+import { errnoOf, infoAt } from "../fs/Files.ts"
 import { sha256 } from "../journal/Hash.ts"
-import { infoAt, nodeAt } from "../workspace/Contained.ts"
-import { errnoOf } from "../workspace/Failure.ts"
+import { nodeAt } from "../workspace/Contained.ts"
 import { failed } from "./Fault.ts"
 import type { Place } from "./Place.ts"
 
-const maxFileBytes = 512 * 1024 * 1024
+/** Of one file that is compared and kept for the way back. */
+export const maxFileBytes = 512 * 1024 * 1024
 
 const absent: Standing = { kind: "absent" }
 
@@ -113,27 +113,6 @@ export const sweep = Effect.fnUntraced(function* (place: Place, record: ApplyRec
   yield* Effect.forEach(record.files, ({ path }, at) =>
     place.disk.fs.remove(temporaryFor(place, path, record.id, at), { force: true }).pipe(Effect.ignore)
   )
-})
-
-/** Removes a directory if nothing is in it. */
-export const removeEmpty = Effect.fnUntraced(function* ({ disk: { fs } }: Place, directory: string) {
-  const names = yield* fs.readDirectory(directory).pipe(Effect.orElseSucceed(() => null))
-  if (names?.length === 0) yield* fs.remove(directory, { recursive: true }).pipe(Effect.ignore)
-})
-
-export const makeDirectory = Effect.fnUntraced(function* (
-  { disk: { fs } }: Place,
-  directory: string,
-  mode?: number
-) {
-  const made = yield* fs.makeDirectory(directory).pipe(
-    Effect.as(true),
-    Effect.catchIf(
-      (error) => errnoOf(error) === "EEXIST",
-      () => Effect.succeed(false)
-    )
-  )
-  if (made && mode !== undefined) yield* fs.chmod(directory, mode)
 })
 
 /** Makes the names in every directory that a record touches durable. */

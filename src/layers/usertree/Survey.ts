@@ -5,12 +5,12 @@ import { Effect, FileSystem, Path } from "effect"
 import type { PatchedPath, SurveyedPath } from "../../domain/Apply.ts"
 import { parentsOf, quotePath } from "../../domain/WorkspacePath.ts"
 import type { GitLocation } from "../git/GitDirectory.ts"
-import { infoAt, nodeAt } from "../workspace/Contained.ts"
+import { infoAt } from "../fs/Files.ts"
+import { nodeAt } from "../workspace/Contained.ts"
 import { refused } from "./Fault.ts"
 import { noAttributes, readAttributes, type Settings } from "./Settings.ts"
+import { maxFileBytes } from "./Standing.ts"
 
-/** Of one file that is compared and kept for the way back. */
-const maxFileBytes = 512 * 1024 * 1024
 /** Files of a directory that a patch may clear away. */
 const maxInside = 10_000
 

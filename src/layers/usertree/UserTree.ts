@@ -101,8 +101,9 @@ export const layer: Layer.Layer<
       )
       if (!known && options.write)
         yield* makePlace(place).pipe(Effect.mapError(explained("refused", `${root} cannot be written`)))
-      if (known || options.write) yield* claim(place)
-      const recovered = known ? yield* recover(place).pipe(Effect.mapError(inPlace(place))) : []
+      const kept = known || options.write
+      if (kept) yield* claim(place)
+      const recovered = kept ? yield* recover(place).pipe(Effect.mapError(inPlace(place))) : []
 
       const provided = Effect.provideContext(services)
       const tree: OpenUserTree = {
@@ -124,7 +125,7 @@ export const layer: Layer.Layer<
             provided
           ),
         last: (run_id) =>
-          known || options.write
+          kept
             ? readRecords(place).pipe(
                 Effect.map(
                   (records) =>

@@ -2,16 +2,15 @@
  * Writing the steps of a plan, all or nothing: first a durable record of what every path was and shall be, then one
  * rename a path, then the word that it is done.
  */
-import { DateTime, Effect } from "effect"
+import { DateTime, Effect, type FileSystem } from "effect"
 import type { SecureRandom } from "effect/crypto"
 import type { ApplyStep } from "../../domain/ApplyPlan.ts"
-import type { ApplyRecord, Standing } from "../../domain/ApplyRecord.ts"
-import { sameStanding } from "../../domain/ApplyRecord.ts"
+import { type ApplyRecord, sameStanding, type Standing } from "../../domain/ApplyRecord.ts"
 import type { FileNode } from "../../domain/patch/FileSet.ts"
 import { parentsOf } from "../../domain/WorkspacePath.ts"
 import type { ApplyAbout } from "../../services/UserTree.ts"
+import { infoAt, makeDirectoryOnce, modeFor, removeIfEmpty } from "../fs/Files.ts"
 import { sha256 } from "../journal/Hash.ts"
-import { infoAt } from "../workspace/Contained.ts"
 import { type Cause, explained, failed, reached } from "./Fault.ts"
 import {
   afterFile,
@@ -24,13 +23,7 @@ import {
   writeRecord
 } from "./Place.ts"
 import { goBack } from "./PutBack.ts"
-import { changedMeanwhile, makeDirectory, put, removeEmpty, standingAt, syncDirectories } from "./Standing.ts"
-
-/** The mode of a replaced file stays what it is, but for the executable bits. */
-const modeFor = (mode: number, executable: boolean): number => {
-  if (((mode & 0o100) !== 0) === executable) return mode
-  return executable ? mode | ((mode & 0o444) >> 2) : mode & ~0o111
-}
+import { changedMeanwhile, put, standingAt, syncDirectories } from "./Standing.ts"
 
 /** Writes a node into the record, not yet durable. `mode` null: as a new file gets it. */
 const keep = Effect.fnUntraced(function* (
@@ -142,7 +135,10 @@ const prepare = Effect.fnUntraced(function* (
 const perform = Effect.fnUntraced(function* (place: Place, record: ApplyRecord) {
   const { disk, root } = place
   const all = record.files.map((file, at) => ({ file, at }))
-  const each = ({ at, file }: (typeof all)[number], move: Effect.Effect<void, Cause>) =>
+  const each = (
+    { at, file }: (typeof all)[number],
+    move: Effect.Effect<void, Cause, FileSystem.FileSystem>
+  ) =>
     Effect.gen(function* () {
       yield* reached(`write ${at}`)
       yield* unchanged(place, file.path, file.before)
@@ -158,16 +154,16 @@ const perform = Effect.fnUntraced(function* (place: Place, record: ApplyRecord) 
     // What the patch cleared away made room for it.
     for (const directory of emptied)
       if (directory === path || directory.startsWith(`${path}/`))
-        yield* removeEmpty(place, disk.path.join(root, directory))
+        yield* removeIfEmpty(disk.path.join(root, directory))
     const make = Effect.forEach(
       parentsOf(path).filter((parent) => record.made.includes(parent)),
-      (parent) => makeDirectory(place, disk.path.join(root, parent)),
+      (parent) => makeDirectoryOnce(disk.path.join(root, parent)),
       { discard: true }
     )
     const source = afterFile(place, record.id, one.at)
     yield* each(one, Effect.andThen(make, put(place, source, path, record.id, one.at)))
   }
-  for (const directory of emptied) yield* removeEmpty(place, disk.path.join(root, directory))
+  for (const directory of emptied) yield* removeIfEmpty(disk.path.join(root, directory))
   yield* reached("written")
   yield* syncDirectories(place, record)
   yield* reached("done")

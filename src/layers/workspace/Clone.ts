@@ -5,7 +5,14 @@ import { Effect, FileSystem, Path } from "effect"
 import type { Task } from "../../domain/Task.ts"
 import { leftOutOfSparse, workTreeChanges } from "../git/Dirty.ts"
 import { git, gitIn, type Repository, splitNul, textOf } from "../git/GitBinary.ts"
-import { copyObjects, type GitLocation, headOf, locateGit, makeGitDirectory } from "../git/GitDirectory.ts"
+import {
+  bareDirectory,
+  copyObjects,
+  type GitLocation,
+  headOf,
+  locateGit,
+  makeGitDirectory
+} from "../git/GitDirectory.ts"
 import { excludesOf } from "./Ignore.ts"
 import type { Places } from "./Places.ts"
 import type { Identity } from "./ThrowAway.ts"
@@ -23,7 +30,7 @@ export const cloneInto = Effect.fnUntraced(function* (task: Task, { store }: Pla
   const { branch, shallow } = yield* headOf(location)
   const { commit } = task.base
   const identity: Identity = { git_dir: store.git_dir, commit, branch, shallow }
-  yield* makeGitDirectory({ at: store.git_dir, commit, branch: null, bare: true, shallow })
+  yield* makeGitDirectory(bareDirectory(store.git_dir, commit, shallow))
   yield* copyObjects(location.common_dir, path.join(store.git_dir, "objects"))
   const clone: Clone = { identity, location }
   return clone

@@ -6,7 +6,8 @@ import { Effect, FileSystem, Option, Path, Result } from "effect"
 import type { FileNode } from "../../domain/patch/FileSet.ts"
 import { checkWorkspaceDirectory, quotePath } from "../../domain/WorkspacePath.ts"
 import { WorkspaceError } from "../../services/Workspace.ts"
-import { errnoOf, onDisk, refused } from "./Failure.ts"
+import { errnoOf, infoAt } from "../fs/Files.ts"
+import { onDisk, refused } from "./Failure.ts"
 
 const maxLinks = 40
 
@@ -103,17 +104,6 @@ const readFile = Effect.fnUntraced(function* (at: string, path: string, max_byte
   const only = chunks[0]
   return chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks)
 }, Effect.scoped)
-
-/** What the disk says of a path, a final symlink not followed; undefined when nothing is there. */
-export const infoAt = Effect.fnUntraced(function* (at: string) {
-  const fs = yield* FileSystem.FileSystem
-  return yield* fs.lstat(at).pipe(
-    Effect.catchTag("PlatformError", (error) => {
-      const code = errnoOf(error)
-      return code === "ENOENT" || code === "ENOTDIR" ? Effect.succeed(undefined) : Effect.fail(error)
-    })
-  )
-})
 
 /** What stands at a path that `resolveInside` gave, a final symlink not followed; undefined when nothing does. */
 export const nodeAt = Effect.fnUntraced(

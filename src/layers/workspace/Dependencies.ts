@@ -7,6 +7,7 @@ import { createHash } from "node:crypto"
 import { Digest } from "../../domain/Ids.ts"
 import type { Task } from "../../domain/Task.ts"
 import { parentsOf } from "../../domain/WorkspacePath.ts"
+import { isDirectory } from "../fs/Files.ts"
 import { displayName, textOf } from "../git/GitBinary.ts"
 import { copyTrees } from "./Copy.ts"
 import { dependencyDirectories, dependencyTable, isLockFile, locksFor } from "./DependencyTable.ts"
@@ -54,14 +55,6 @@ export const differingLock = (
   const line = before.find((one) => !after.includes(one)) ?? after.find((one) => !before.includes(one))
   return line === undefined ? null : displayName(line.slice(line.indexOf(" ") + 1))
 }
-
-export const isDirectory = Effect.fnUntraced(function* (at: string) {
-  const fs = yield* FileSystem.FileSystem
-  return yield* fs.stat(at).pipe(
-    Effect.map((info) => info.type === "Directory"),
-    Effect.catchTag("PlatformError", () => Effect.succeed(false))
-  )
-})
 
 /** Of a lock file whatever its line ends are. */
 const lockDigest = (bytes: Uint8Array): string =>

@@ -6,9 +6,10 @@ import { Effect, FileSystem, Path, Ref } from "effect"
 import type { FileChange } from "../../domain/patch/FileSet.ts"
 import { quotePath } from "../../domain/WorkspacePath.ts"
 import { WorkspaceError } from "../../services/Workspace.ts"
+import { infoAt, makeDirectoryOnce, modeFor, removeIfEmpty } from "../fs/Files.ts"
 import { nameOf } from "../git/GitBinary.ts"
-import { infoAt, resolveInside } from "./Contained.ts"
-import { errnoOf, failed, onDisk, refused } from "./Failure.ts"
+import { resolveInside } from "./Contained.ts"
+import { failed, onDisk, refused } from "./Failure.ts"
 import type { PathChange } from "./TreeMap.ts"
 
 interface Step {
@@ -24,13 +25,6 @@ interface Step {
 
 /** Remembers how to take a step back. */
 type Undo = (action: Effect.Effect<unknown, never, FileSystem.FileSystem>) => Effect.Effect<void>
-
-/** The mode of a replaced file stays what it is, but for the executable bit. */
-const modeFor = (mode: number, executable: boolean): number => {
-  const kept = mode & 0o7777
-  if (((kept & 0o100) !== 0) === executable) return kept
-  return executable ? kept | ((kept & 0o444) >> 2) : kept & ~0o111
-}
 
 /** Looks at the path of a change and puts its new bytes aside. Touches nothing in the workspace. */
 const prepare = Effect.fnUntraced(function* (
@@ -72,30 +66,12 @@ const prepare = Effect.fnUntraced(function* (
 
 /** Makes the missing directories above a path, each recorded for the way back. */
 const makeParents = Effect.fnUntraced(function* (root: string, path: string, undo: Undo) {
-  const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const segments = path.split("/").slice(0, -1)
   for (let depth = 1; depth <= segments.length; depth++) {
     const directory = paths.join(root, ...segments.slice(0, depth))
-    const made = yield* fs.makeDirectory(directory).pipe(
-      Effect.as(true),
-      Effect.catchTag("PlatformError", (error) =>
-        errnoOf(error) === "EEXIST" ? Effect.succeed(false) : Effect.fail(error)
-      )
-    )
-    if (made) yield* undo(rmdir(directory))
+    if (yield* makeDirectoryOnce(directory)) yield* undo(removeIfEmpty(directory))
   }
-})
-
-/** Removes a directory only when it is empty. */
-const rmdir = Effect.fnUntraced(function* (directory: string) {
-  const fs = yield* FileSystem.FileSystem
-  const empty = yield* fs.readDirectory(directory).pipe(
-    Effect.map((names) => names.length === 0),
-    Effect.catchTag("PlatformError", () => Effect.succeed(false))
-  )
-  if (empty) yield* fs.remove(directory, { recursive: true }).pipe(Effect.ignore)
-  return empty
 })
 
 /** Removes directories that a deletion left empty, up to the root: a tree holds none. */
@@ -105,7 +81,7 @@ const prune = Effect.fnUntraced(function* (root: string, path: string, undo: Und
   for (let directory = paths.dirname(path); directory !== "."; directory = paths.dirname(directory)) {
     const at = paths.join(root, directory)
     const mode = yield* fs.stat(at).pipe(Effect.map((info) => info.mode & 0o7777))
-    if (!(yield* rmdir(at))) return
+    if (!(yield* removeIfEmpty(at))) return
     yield* undo(fs.makeDirectory(at, { mode }).pipe(Effect.ignore))
   }
 })

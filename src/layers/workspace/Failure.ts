@@ -4,14 +4,7 @@
 import type { PlatformError } from "effect"
 import type { GitError } from "../../services/Git.ts"
 import { WorkspaceError } from "../../services/Workspace.ts"
-
-/** The system's own code of a failed call, such as "EACCES". */
-export const errnoOf = (error: PlatformError.PlatformError): string | undefined => {
-  const cause = error.reason.cause
-  return typeof cause === "object" && cause !== null && "code" in cause && typeof cause.code === "string"
-    ? cause.code
-    : undefined
-}
+import { errnoOf } from "../fs/Files.ts"
 
 const reasons: Readonly<Record<string, WorkspaceError["reason"]>> = {
   ENOENT: "not_found",
@@ -58,6 +51,16 @@ export const failed = (message: string, cause?: GitError | PlatformError.Platfor
     message: cause === undefined ? message : `${message}: ${cause.message}`,
     ...(cause === undefined ? {} : { cause })
   })
+
+/** A failed call of something that throws. */
+export const thrown =
+  (message: string) =>
+  (cause: unknown): WorkspaceError =>
+    new WorkspaceError({
+      reason: "failed",
+      message: `${message}: ${cause instanceof Error ? cause.message : String(cause)}`,
+      cause
+    })
 
 export const refused = (message: string): WorkspaceError =>
   new WorkspaceError({ reason: "refused_path", message })

@@ -5,10 +5,10 @@
 import { createHash } from "node:crypto"
 import { Effect, TextDiff } from "effect"
 import { CommitId, TreeId } from "../../domain/Ids.ts"
-import type { FileChange, FileNode } from "../../domain/patch/FileSet.ts"
-import type { ChangedFile } from "../../domain/Result.ts"
+import { changeOf, type FileChange, type FileNode } from "../../domain/patch/FileSet.ts"
 import { isGitSegment, parentsOf, quotePath } from "../../domain/WorkspacePath.ts"
 import { type OpenWorkspace, WorkspaceError, type Workspaces } from "../../services/Workspace.ts"
+import { byBytes } from "../git/GitBinary.ts"
 
 /** A file's text or bytes, or a node of another kind. */
 export type MemoryFile = string | Uint8Array | FileNode
@@ -45,9 +45,8 @@ const nodeAt = (nodes: Nodes, path: string): FileNode | undefined => {
   return undefined
 }
 
-const byPath = (left: string, right: string): number => (left < right ? -1 : left > right ? 1 : 0)
 const sorted = (nodes: Nodes): ReadonlyArray<readonly [string, FileNode]> =>
-  [...nodes].toSorted(([left], [right]) => byPath(left, right))
+  [...nodes].toSorted(([left], [right]) => byBytes(left, right))
 
 /** Where a path leads with its symlinks followed, the last one too when `final`; "." for the root. */
 const follow = (
@@ -150,12 +149,6 @@ const diffOf = (path: string, before: FileNode | undefined, after: FileNode | un
   return `${head.join("\n")}\n${body}`
 }
 
-const changeOf = (before: FileNode | undefined, after: FileNode | undefined): ChangedFile["change"] => {
-  if (before === undefined) return "added"
-  if (after === undefined) return "deleted"
-  return before._tag === after._tag ? "modified" : "type_changed"
-}
-
 /** Opens a workspace over files by path. Directories that hold nothing are given as `Directory` nodes. */
 export const makeMemoryWorkspace = (
   files: Readonly<Record<string, MemoryFile>>,
@@ -186,7 +179,7 @@ export const makeMemoryWorkspace = (
       const after = yield* snapshot(tree)
       const paths = [...new Set([...base.keys(), ...after.keys()])]
         .filter((path) => !sameNode(base.get(path), after.get(path)))
-        .toSorted(byPath)
+        .toSorted(byBytes)
       return {
         patch: new TextEncoder().encode(
           paths.map((path) => diffOf(path, base.get(path), after.get(path))).join("")

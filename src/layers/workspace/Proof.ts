@@ -9,8 +9,17 @@ import { readlink } from "node:fs/promises"
 import { TreeId } from "../../domain/Ids.ts"
 import type { ByteString } from "../../domain/patch/ByteString.ts"
 import type { ChangedFile } from "../../domain/Result.ts"
-import { byBytes, displayName, git, gitIn, joinNul, type Repository, splitNul } from "../git/GitBinary.ts"
-import { changedControl } from "../git/GitDirectory.ts"
+import {
+  byBytes,
+  bytePath,
+  displayName,
+  git,
+  gitIn,
+  joinNul,
+  type Repository,
+  splitNul
+} from "../git/GitBinary.ts"
+import { bareDirectory, changedControl } from "../git/GitDirectory.ts"
 import { gitObject } from "../git/Objects.ts"
 import { failed } from "./Failure.ts"
 import type { Opened } from "./Opened.ts"
@@ -25,13 +34,7 @@ const tampered = (what: string) =>
 
 /** Fails when a setting of our own git directory is not the one that we made. */
 export const proveSettings = Effect.fnUntraced(function* ({ identity }: Opened) {
-  const name = yield* changedControl({
-    at: identity.git_dir,
-    commit: identity.commit,
-    branch: null,
-    bare: true,
-    shallow: identity.shallow
-  })
+  const name = yield* changedControl(bareDirectory(identity.git_dir, identity.commit, identity.shallow))
   if (name !== null) return yield* tampered(`git/${name}`)
 })
 
@@ -54,7 +57,7 @@ export const proveSubmodule = Effect.fnUntraced(function* (
 ) {
   const { commit, entries, git_dir } = submodule
   if (git_dir === null || entries === null) return
-  const name = yield* changedControl({ at: git_dir, commit, branch: null, bare: true, shallow: null })
+  const name = yield* changedControl(bareDirectory(git_dir, commit, null))
   if (name !== null) return yield* tampered(`submodule ${submodule.path}`)
   const map = treeMapOf(entries, commit.length)
   const place = { ...submoduleIn({ ...submodule, git_dir }, root, label), excludes: "/dev/null" }
@@ -63,11 +66,7 @@ export const proveSubmodule = Effect.fnUntraced(function* (
 
 /** The target of a link, in bytes; empty when there is no link. */
 const linkTarget = (root: string, name: ByteString) =>
-  Effect.promise(() =>
-    readlink(Buffer.from(`${Buffer.from(root).toString("latin1")}/${name}`, "latin1"), {
-      encoding: "buffer"
-    }).catch(() => Buffer.alloc(0))
-  )
+  Effect.promise(() => readlink(bytePath(root, name), { encoding: "buffer" }).catch(() => Buffer.alloc(0)))
 
 /** Fails unless a place holds, on disk, every path of the tree with its bytes and its mode. */
 export const provePlace = Effect.fnUntraced(function* (

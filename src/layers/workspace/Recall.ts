@@ -6,10 +6,11 @@ import { Effect, FileSystem, Path, Ref } from "effect"
 import type { EventData } from "../../domain/Event.ts"
 import type { TreeId } from "../../domain/Ids.ts"
 import type { Task } from "../../domain/Task.ts"
-import { isPlainGitDirectory, resetControl } from "../git/GitDirectory.ts"
+import { isDirectory } from "../fs/Files.ts"
+import { bareDirectory, isPlainGitDirectory, resetControl } from "../git/GitDirectory.ts"
 import { writeExcludes } from "./Clone.ts"
 import { demandTree, lost, sourceOf } from "./Demand.ts"
-import { type DependencyLayer, differingInSource, isDirectory, namedRoot, otherLock } from "./Dependencies.ts"
+import { type DependencyLayer, differingInSource, namedRoot, otherLock } from "./Dependencies.ts"
 import type { Opened } from "./Opened.ts"
 import type { Places } from "./Places.ts"
 import { platform, takesAnyLocks } from "./Prepare.ts"
@@ -111,7 +112,7 @@ export const recall = Effect.fnUntraced(function* (
   const { branch, shallow } = record
   const { commit } = task.base
   const identity: Identity = { git_dir, commit, branch, shallow }
-  yield* resetControl({ at: git_dir, commit, branch: null, bare: true, shallow })
+  yield* resetControl(bareDirectory(git_dir, commit, shallow))
   yield* writeExcludes(store, record.excludes)
   const base = prepared.tree
   const [known, layer] = yield* Effect.all(

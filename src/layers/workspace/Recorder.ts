@@ -6,9 +6,9 @@ import { readdir, rm, rmdir } from "node:fs/promises"
 import { TreeId } from "../../domain/Ids.ts"
 import type { ByteString } from "../../domain/patch/ByteString.ts"
 import { keepObject } from "../git/Objects.ts"
-import { quotePath } from "../../domain/WorkspacePath.ts"
-import { displayName, nameOf, textOf } from "../git/GitBinary.ts"
-import { failed, refused } from "./Failure.ts"
+import { parentsOf, quotePath } from "../../domain/WorkspacePath.ts"
+import { bytePath, displayName, nameOf, textOf } from "../git/GitBinary.ts"
+import { refused, thrown } from "./Failure.ts"
 import type { Opened } from "./Opened.ts"
 import { changeTree, holds, type PathChange, type TreeMap, treeMapOf } from "./TreeMap.ts"
 import {
@@ -35,22 +35,14 @@ interface State {
 /** Removes what a tree does not hold and the rules do not hide, and the directories that this leaves empty. */
 export const clean = Effect.fnUntraced(function* (store: Store) {
   const { paths } = yield* untracked(store)
-  // By bytes: a name need not be UTF-8, and the FileSystem service takes no other.
-  const at = (name: ByteString) =>
-    Buffer.concat([Buffer.from(`${store.work_tree}/`), Buffer.from(name, "latin1")])
-  const directories = new Set<ByteString>()
-  for (const name of paths) {
-    for (let slash = name.lastIndexOf("/"); slash > 0; slash = name.lastIndexOf("/", slash - 1))
-      directories.add(name.slice(0, slash))
-  }
-  const deepestFirst = [...directories].toSorted((a, b) => b.length - a.length)
+  const at = (name: ByteString) => bytePath(store.work_tree, name)
+  const deepestFirst = [...new Set(paths.flatMap(parentsOf))].toSorted((a, b) => b.length - a.length)
   yield* Effect.tryPromise({
     try: async () => {
       for (const name of paths) await rm(at(name), { force: true })
       for (const name of deepestFirst) if ((await readdir(at(name))).length === 0) await rmdir(at(name))
     },
-    catch: (cause) =>
-      failed(`a file cannot be removed: ${cause instanceof Error ? cause.message : String(cause)}`)
+    catch: thrown("a file cannot be removed")
   })
 })
 

@@ -3,7 +3,7 @@
  */
 import { Effect, FileSystem, Path } from "effect"
 import { readdir } from "node:fs/promises"
-import { failed } from "./Failure.ts"
+import { thrown } from "./Failure.ts"
 
 interface Found {
   readonly links: ReadonlyArray<string>
@@ -31,8 +31,7 @@ const survey = (directory: string) =>
       }
       return { links, files }
     },
-    catch: (cause) =>
-      failed(`${directory} cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`)
+    catch: thrown(`${directory} cannot be read`)
   })
 
 const nextIsPartOfName = /^[A-Za-z0-9._-]/

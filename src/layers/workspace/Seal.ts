@@ -7,7 +7,7 @@ import { createHash } from "node:crypto"
 import { createReadStream } from "node:fs"
 import { lstat, readdir, readlink } from "node:fs/promises"
 import { pipeline } from "node:stream/promises"
-import { failed } from "./Failure.ts"
+import { thrown } from "./Failure.ts"
 import type { Seal } from "./Record.ts"
 
 const concurrency = 64
@@ -50,8 +50,7 @@ const digestOf = (directory: string, describe: Describe) =>
       }
       return hash.digest("hex")
     },
-    catch: (cause) =>
-      failed(`${directory} cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`)
+    catch: thrown(`${directory} cannot be read`)
   })
 
 /** What is below a directory now. Its own path is no part of it. */

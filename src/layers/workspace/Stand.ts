@@ -6,9 +6,9 @@ import { lstat, readFile } from "node:fs/promises"
 import type { TreeId } from "../../domain/Ids.ts"
 import type { ByteString } from "../../domain/patch/ByteString.ts"
 import { parentsOf } from "../../domain/WorkspacePath.ts"
-import { nameOf } from "../git/GitBinary.ts"
+import { infoAt } from "../fs/Files.ts"
+import { bytePath, nameOf } from "../git/GitBinary.ts"
 import { gitObject } from "../git/Objects.ts"
-import { infoAt } from "./Contained.ts"
 import { type DependencyLayer, provideDependencies } from "./Dependencies.ts"
 import { failed } from "./Failure.ts"
 import type { Opened } from "./Opened.ts"
@@ -31,7 +31,7 @@ import {
 /** What a path on disk holds, as a blob's id; null when it is no file. */
 const blobAt = (root: string, name: ByteString, digits: number) =>
   Effect.promise(async () => {
-    const at = Buffer.concat([Buffer.from(`${root}/`), Buffer.from(name, "latin1")])
+    const at = bytePath(root, name)
     try {
       return (await lstat(at)).isFile() ? gitObject("blob", await readFile(at), digits).id : null
     } catch {

@@ -5,11 +5,11 @@ import { Effect, FileSystem, Path } from "effect"
 import { TreeId } from "../../domain/Ids.ts"
 import { displayName, git, type Repository, splitNul, textOf } from "../git/GitBinary.ts"
 import {
+  bareDirectory,
   copyObjects,
   type GitLocation,
   isPlainGitDirectory,
   makeGitDirectory,
-  type NewGitDirectory,
   resetControl
 } from "../git/GitDirectory.ts"
 import type { WorkspaceRecord } from "./Record.ts"
@@ -49,14 +49,6 @@ const namesByPath = Effect.fnUntraced(function* (workspace: string) {
   )
 })
 
-const controlOf = (at: string, commit: string): NewGitDirectory => ({
-  at,
-  commit,
-  branch: null,
-  bare: true,
-  shallow: null
-})
-
 /** Brings the repository of a submodule into `into`, where the source has it. */
 const bring = Effect.fnUntraced(function* (
   submodule: Pick<Submodule, "path" | "name" | "commit">,
@@ -72,7 +64,7 @@ const bring = Effect.fnUntraced(function* (
   const common_dir = path.join(location.common_dir, "modules", name)
   if (!(yield* fs.exists(path.join(common_dir, "objects")))) return empty
   const git_dir = path.join(into, module)
-  yield* makeGitDirectory(controlOf(git_dir, commit))
+  yield* makeGitDirectory(bareDirectory(git_dir, commit, null))
   yield* copyObjects(common_dir, path.join(git_dir, "objects"))
   const entries = yield* entriesOf(git_dir, commit).pipe(
     Effect.catchTag("GitError", () => Effect.succeed(null))
@@ -124,7 +116,7 @@ export const recallSubmodules = Effect.fnUntraced(function* (
       if (module === null) return empty
       const git_dir = path.join(into, module)
       if (yield* isPlainGitDirectory(git_dir)) {
-        yield* resetControl(controlOf(git_dir, known.commit))
+        yield* resetControl(bareDirectory(git_dir, known.commit, null))
         const entries = yield* entriesOf(git_dir, known.commit).pipe(
           Effect.catchTag("GitError", () => Effect.succeed(null))
         )

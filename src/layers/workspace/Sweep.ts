@@ -4,6 +4,7 @@
  */
 import { Effect, FileSystem, Path } from "effect"
 import { isPlainGitDirectory } from "../git/GitDirectory.ts"
+import { endBelow } from "../sandbox/Leftovers.ts"
 import type { Places } from "./Places.ts"
 import { removeTree } from "./RemoveTree.ts"
 
@@ -60,11 +61,10 @@ export const sweepForeign = (git_dir: string) => sweepBelow(git_dir, /\.lock$/)
 const sweepScratch = Effect.fnUntraced(function* ({ directory }: Places) {
   const path = yield* Path.Path
   const names = (yield* entriesIn(directory)).map((entry) => entry.name)
-  yield* Effect.forEach(
-    names.filter((name) => scratchDirectory.test(name)),
-    (name) => removeTree(path.join(directory, name)),
-    { discard: true }
-  )
+  const left = names.filter((name) => scratchDirectory.test(name))
+  // A command of the dead process may still be at work in what is removed here, and in the workspace.
+  if (left.length > 0) yield* endBelow(directory)
+  yield* Effect.forEach(left, (name) => removeTree(path.join(directory, name)), { discard: true })
 })
 
 /** Removes whatever only the dead process had a use for. The workspace itself is left as it stands. */

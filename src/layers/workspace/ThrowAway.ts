@@ -3,6 +3,7 @@
  */
 import { Effect, FileSystem, Path } from "effect"
 import { createHash } from "node:crypto"
+import { typeAt } from "../fs/Files.ts"
 import { git, type Repository } from "../git/GitBinary.ts"
 import { copyObjects, makeGitDirectory, type NewGitDirectory } from "../git/GitDirectory.ts"
 import { removeTree } from "./RemoveTree.ts"
@@ -87,7 +88,7 @@ export const finishLater = Effect.fnUntraced(function* (
 /** Whether an index file is one to its last byte. Git itself believes whatever stands between header and end. */
 export const isWholeIndex = Effect.fnUntraced(function* (file: string, digits: number) {
   const fs = yield* FileSystem.FileSystem
-  if ((yield* typeOf(file)) !== "File") return false
+  if ((yield* typeAt(file)) !== "File") return false
   const bytes = Buffer.from(yield* fs.readFile(file).pipe(Effect.orElseSucceed(() => new Uint8Array())))
   const end = bytes.length - digits / 2
   if (end < 12 || bytes.toString("latin1", 0, 4) !== "DIRC") return false
@@ -97,14 +98,6 @@ export const isWholeIndex = Effect.fnUntraced(function* (file: string, digits: n
   const said = bytes.subarray(end)
   // All zeros: whoever wrote it was told to spare the sum.
   return said.equals(sum) || said.every((byte) => byte === 0)
-})
-
-const typeOf = Effect.fnUntraced(function* (at: string) {
-  const fs = yield* FileSystem.FileSystem
-  return yield* fs.lstat(at).pipe(
-    Effect.map((info) => info.type),
-    Effect.catchTag("PlatformError", () => Effect.succeed(null))
-  )
 })
 
 /** Whether a `.git` looks like one that git can open, by its files alone: no git process is shown its settings. */
@@ -118,11 +111,11 @@ const isSound = Effect.fnUntraced(function* (at: string, commit: string) {
     ["HEAD", "File"],
     ["config", "File"]
   ] as const
-  for (const [name, type] of expected) if ((yield* typeOf(path.join(at, name))) !== type) return false
+  for (const [name, type] of expected) if ((yield* typeAt(path.join(at, name))) !== type) return false
   const head = yield* fs.readFileString(path.join(at, "HEAD")).pipe(Effect.orElseSucceed(() => ""))
   if (!/^(?:ref: refs\/\S+|[0-9a-f]{40,64})\s*$/.test(head)) return false
   const loose = path.join(at, "objects", commit.slice(0, 2), commit.slice(2))
-  if ((yield* typeOf(loose)) === "File") return true
+  if ((yield* typeAt(loose)) === "File") return true
   const packs = yield* fs
     .readDirectory(path.join(at, "objects", "pack"))
     .pipe(Effect.orElseSucceed((): ReadonlyArray<string> => []))

@@ -6,14 +6,23 @@ import { Effect, FileSystem, Path } from "effect"
 import { lstat } from "node:fs/promises"
 import type { ByteString } from "../../domain/patch/ByteString.ts"
 import { TreeId } from "../../domain/Ids.ts"
-import { byBytes, git, gitIn, joinNul, type Repository, runGit, splitNul } from "../git/GitBinary.ts"
+import { parentsOf } from "../../domain/WorkspacePath.ts"
+import {
+  byBytes,
+  bytePath,
+  git,
+  gitIn,
+  joinNul,
+  lineOf,
+  type Repository,
+  runGit,
+  splitNul
+} from "../git/GitBinary.ts"
 
 /** A repository of ours, and the file that holds the base's ignore rules. */
 export interface Store extends Repository {
   readonly excludes: string
 }
-
-const treeId = (bytes: Uint8Array): TreeId => TreeId.make(Buffer.from(bytes).toString("latin1").trim())
 
 /** Big checkouts use every core; small ones are faster on one. */
 const parallelCheckout = ["-c", "checkout.workers=0", "-c", "checkout.thresholdForParallelism=2000"]
@@ -125,7 +134,7 @@ type Kind = "file" | "directory" | "link" | "special" | "nothing"
 /** The kind of what stands at a path, in bytes: a name need not be UTF-8. */
 const kindAt = (root: string, name: ByteString): Effect.Effect<Kind> =>
   Effect.promise(() =>
-    lstat(Buffer.concat([Buffer.from(`${root}/`), Buffer.from(name, "latin1")])).then(
+    lstat(bytePath(root, name)).then(
       (stats): Kind =>
         stats.isFile()
           ? "file"
@@ -145,10 +154,7 @@ const goneAmong = Effect.fnUntraced(function* (
 ) {
   const behindLink = new Map<ByteString, boolean>()
   const isBehindLink = Effect.fnUntraced(function* (name: ByteString) {
-    const above: Array<ByteString> = []
-    for (let slash = name.indexOf("/"); slash > 0; slash = name.indexOf("/", slash + 1))
-      above.push(name.slice(0, slash))
-    for (const directory of above) {
+    for (const directory of parentsOf(name)) {
       const known = behindLink.get(directory) ?? (yield* kindAt(root, directory)) === "link"
       behindLink.set(directory, known)
       if (known) return true
@@ -212,7 +218,7 @@ export const isComplete = (git_dir: string, tree: string) =>
 
 /** The tree of the index, kept. */
 export const writeTree = Effect.fnUntraced(function* (store: Repository) {
-  const tree = treeId(yield* gitIn(store, ["write-tree"]))
+  const tree = TreeId.make(lineOf(yield* gitIn(store, ["write-tree"])))
   yield* keepTree(store.git_dir, tree)
   return tree
 })
@@ -231,6 +237,7 @@ export interface RawChange {
   readonly path: ByteString
   readonly status: string
   readonly old_mode: string
+  readonly new_mode: string
   readonly old_id: string
   readonly new_id: string
 }
@@ -239,8 +246,11 @@ export interface RawChange {
 const rawChanges = (records: ReadonlyArray<ByteString>): ReadonlyArray<RawChange> => {
   const changes: Array<RawChange> = []
   for (let at = 0; at + 1 < records.length; at += 2) {
-    const [old_mode = "", , old_id = "", new_id = "", status = ""] = (records[at] ?? "").slice(1).split(" ")
-    changes.push({ path: records[at + 1] ?? "", old_mode, old_id, new_id, status: status[0] ?? "" })
+    const [old_mode = "", new_mode = "", old_id = "", new_id = "", status = ""] = (records[at] ?? "")
+      .slice(1)
+      .split(" ")
+    const path = records[at + 1] ?? ""
+    changes.push({ path, old_mode, new_mode, old_id, new_id, status: status[0] ?? "" })
   }
   return changes
 }

@@ -23,10 +23,10 @@ export const RetryPolicy = Context.Reference<RetryNumbers>("looplane/programs/Re
  * A server's hint up to here is waited out exactly; a longer one is no hint but a closed door. One that is over already
  * says nothing: five requests within a blink would all meet the same limit.
  */
-export const maxHint = Duration.minutes(5)
+const maxHint = Duration.minutes(5)
 
 /** Whether waiting and asking the same model again makes sense. */
-export const worthRetrying = (error: ModelError): boolean =>
+const worthRetrying = (error: ModelError): boolean =>
   error.retryable && (error.retry_after_ms === null || error.retry_after_ms <= Duration.toMillis(maxHint))
 
 /**

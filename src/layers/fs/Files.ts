@@ -1,0 +1,70 @@
+/**
+ * Small questions to a disk and small changes of it that more than one room needs.
+ */
+import { Effect, FileSystem, type PlatformError } from "effect"
+
+/** The system's own code of a failed call, such as "EACCES". */
+export const errnoOf = (error: PlatformError.PlatformError): string | undefined => {
+  const cause = error.reason.cause
+  return typeof cause === "object" && cause !== null && "code" in cause && typeof cause.code === "string"
+    ? cause.code
+    : undefined
+}
+
+/** What the disk says of a path, a final symlink not followed; undefined when nothing is there. */
+export const infoAt = Effect.fnUntraced(function* (at: string) {
+  const fs = yield* FileSystem.FileSystem
+  return yield* fs.lstat(at).pipe(
+    Effect.catchTag("PlatformError", (error) => {
+      const code = errnoOf(error)
+      return code === "ENOENT" || code === "ENOTDIR" ? Effect.succeed(undefined) : Effect.fail(error)
+    })
+  )
+})
+
+/** The type of what stands at a path, a final symlink not followed; null when nothing can be seen there. */
+export const typeAt = Effect.fnUntraced(function* (at: string) {
+  const fs = yield* FileSystem.FileSystem
+  return yield* fs.lstat(at).pipe(
+    Effect.map((info) => info.type),
+    Effect.catchTag("PlatformError", () => Effect.succeed(null))
+  )
+})
+
+/** Whether a path leads to a directory, symlinks followed. */
+export const isDirectory = Effect.fnUntraced(function* (at: string) {
+  const fs = yield* FileSystem.FileSystem
+  return yield* fs.stat(at).pipe(
+    Effect.map((info) => info.type === "Directory"),
+    Effect.catchTag("PlatformError", () => Effect.succeed(false))
+  )
+})
+
+/** Makes a directory in one that is there. Whether it was made: something of that name may be there already. */
+export const makeDirectoryOnce = Effect.fnUntraced(function* (directory: string, mode?: number) {
+  const fs = yield* FileSystem.FileSystem
+  return yield* fs.makeDirectory(directory, mode === undefined ? {} : { mode }).pipe(
+    Effect.as(true),
+    Effect.catchTag("PlatformError", (error) =>
+      errnoOf(error) === "EEXIST" ? Effect.succeed(false) : Effect.fail(error)
+    )
+  )
+})
+
+/** Removes a directory if nothing is in it, and says whether nothing was. */
+export const removeIfEmpty = Effect.fnUntraced(function* (directory: string) {
+  const fs = yield* FileSystem.FileSystem
+  const empty = yield* fs.readDirectory(directory).pipe(
+    Effect.map((names) => names.length === 0),
+    Effect.catchTag("PlatformError", () => Effect.succeed(false))
+  )
+  if (empty) yield* fs.remove(directory, { recursive: true }).pipe(Effect.ignore)
+  return empty
+})
+
+/** The permission bits of a replaced file stay what they are, but for the executable ones. */
+export const modeFor = (mode: number, executable: boolean): number => {
+  const kept = mode & 0o7777
+  if (((kept & 0o100) !== 0) === executable) return kept
+  return executable ? kept | ((kept & 0o444) >> 2) : kept & ~0o111
+}
