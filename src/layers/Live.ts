@@ -24,6 +24,8 @@ import * as UserTree from "./usertree/UserTree.ts"
 import * as Watcher from "./usertree/Watcher.ts"
 import * as Workspace from "./workspace/Workspace.ts"
 
+export { watching } from "./usertree/Watcher.ts"
+
 /** What is needed to find out whether something can run at all. Writes nothing. */
 export const layerRead = Layer.mergeAll(Environment.layer, Git.layer, Programs.layer)
 

@@ -257,7 +257,7 @@ describe("command lines that users of the reference know", () => {
       assert.strictEqual(result.stderr.trimEnd().split("\n").length, 1, `${line}\n${result.stderr}`)
       assert.match(
         result.stderr,
-        /is not in this version|no model is set|a prompt is needed|--unsafe-local-exec|its program/,
+        /is not in this version|there are no runs in|no model is set|a prompt is needed|--unsafe-local-exec|its program/,
         line
       )
     }

@@ -3,8 +3,7 @@
  */
 import { Effect, Option, Path } from "effect"
 import { refuse, type Refusal } from "../../domain/Refusal.ts"
-import { layerApply, layerRead, layerUserTree } from "../../layers/Live.ts"
-import { watching } from "../../layers/usertree/Watcher.ts"
+import { layerApply, layerRead, layerUserTree, watching } from "../../layers/Live.ts"
 import { applyRun, type ApplyOutcome, type ApplyTarget, putRight, undoApply } from "../../programs/Apply.ts"
 import type { ApplyInput } from "../applyFlags.ts"
 import { CliExit } from "../exit.ts"

@@ -61,36 +61,21 @@ export const applySummary = (outcome: ApplyOutcome): string => {
 
 export const applyJson = (outcome: ApplyOutcome) => {
   const { run_id, root: repository } = outcome
-  const none = { applied: [], merged: [], kept: [], conflicts: [] }
+  const nothing = {
+    ...{ run_id, repository, applied: [], merged: [], kept: [], conflicts: [] },
+    ...{ dry_run: false, commit: null, branch: null, undo: null }
+  }
   switch (outcome._tag) {
     case "Nothing":
-      return {
-        run_id,
-        repository,
-        ...none,
-        kept: outcome.kept,
-        dry_run: false,
-        commit: null,
-        branch: null,
-        undo: null
-      }
+      return { ...nothing, kept: outcome.kept }
     case "Conflicted":
-      return {
-        ...{ run_id, repository, ...none, conflicts: outcome.conflicts },
-        ...{ dry_run: false, commit: null, branch: null, undo: null }
-      }
+      return { ...nothing, conflicts: outcome.conflicts }
     case "Branched":
-      return {
-        ...{ run_id, repository, ...none, dry_run: false },
-        ...{ commit: outcome.commit, branch: outcome.branch, undo: null }
-      }
+      return { ...nothing, commit: outcome.commit, branch: outcome.branch }
     case "Applied": {
       const { applied, commit, conflicts, dry, kept, merged } = outcome
       const undo = dry || commit !== null ? null : undoOf(run_id)
-      return {
-        ...{ run_id, repository, applied, merged, kept, conflicts },
-        ...{ dry_run: dry, commit, branch: null, undo }
-      }
+      return { ...nothing, applied, merged, kept, conflicts, dry_run: dry, commit, undo }
     }
   }
 }
