@@ -69,7 +69,7 @@ const turnEvents = (step: number, tree: TreeId): ReadonlyArray<RunEvent> => {
           reasoning: [],
           tool_calls: [call],
           finish_reason: "tool_use",
-usage: { ...zero, input_tokens: 100, output_tokens: 20 }
+          usage: { ...zero, input_tokens: 100, output_tokens: 20 }
         }
       }
     },
@@ -125,7 +125,17 @@ export const makeLongRun = async (program: string, events: number): Promise<Long
   const server = await startModelServer([reads, gated(turn({ text: "Done." }), never)])
   const cli = startCli(
     [
-      ...["exec", "Fix add.", "-C", repo.root, "--run-root", home.runRoot, "--no-check", "--max-steps", "100000"],
+      ...[
+        "exec",
+        "Fix add.",
+        "-C",
+        repo.root,
+        "--run-root",
+        home.runRoot,
+        "--no-check",
+        "--max-steps",
+        "100000"
+      ],
       ...["--provider", "openai-compatible", "--model", "m", "--api-url", `${server.url}/v1`]
     ],
     { cwd: repo.root, home, env: { OPENAI_API_KEY: "x" }, program }

@@ -16,7 +16,10 @@ export const applyFlags = {
     "The repository to write to (default: the run's own, or the one here)",
     "DIR"
   ).pipe(Flag.withAlias("C"), Flag.withAlias("repo")),
-  check: off("check", "Only say what would happen; nothing is written"),
+  check: off(
+    "check",
+    "Only say what would happen; writes nothing, but an apply that was cut off is put right first"
+  ),
   undo: off("undo", "Put the files back as they were before the last apply, or before RUN was applied"),
   unverified: off("unverified", "Apply a patch that is not verified; the record of the apply says so"),
   conflicts: off("conflicts", "Write conflict markers where you and the patch changed the same lines"),

@@ -16,8 +16,7 @@ const abandonedAnswer =
   "the action was not performed: the run was interrupted before anybody decided on it; ask again if it is still needed"
 
 /** A question that was open is nobody's any more: it is answered with the fact, and the run says so. */
-const abandon = Effect.fnUntraced(function* (journal: Journal) {
-  const { pending } = yield* journal.state
+const abandon = Effect.fnUntraced(function* (journal: Journal, pending: RunState["pending"]) {
   for (const { call, question } of pending) {
     if (question === null) continue
     const { action_id, effect, request_id } = question
@@ -117,7 +116,8 @@ export const resume = Effect.fn("Resume.resume")(function* <E = never>(
     ...(lost === 0 ? [] : [`${lost} event${lost === 1 ? " was" : "s were"} lost and gone on without`])
   ]
   for (const note of notes) yield* journal.append({ event_type: "run.noted", data: { note } })
-  yield* abandon(journal)
+  // As they were found: a follow-up task has none.
+  yield* abandon(journal, state.pending)
   yield* journal.barrier
   return yield* play(journal, request, instruction === null ? active_ms : 0, options)
 })

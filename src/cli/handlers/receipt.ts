@@ -12,12 +12,14 @@ import { CliExit } from "../exit.ts"
 import { refused, showOut, writeOut } from "../io.ts"
 import type { ReceiptCheckInput } from "../receiptFlags.ts"
 import { runRootOf } from "../runRoot.ts"
+import { printable } from "../render/clip.ts"
 
 const words: Readonly<Record<Finding["status"], string>> = { ok: "ok  ", failed: "FAIL", skipped: "skip" }
-const lineOf = ({ message, status, subject }: Finding): string => `${words[status]} ${subject}: ${message}\n`
+const lineOf = ({ message, status, subject }: Finding): string =>
+  printable(`${words[status]} ${subject}: ${message}\n`)
 
 const warningLines = (receipt: Receipt | null): string =>
-  (receipt?.warnings ?? []).map((warning) => `warn ${warning.kind}: ${warning.message}\n`).join("")
+  (receipt?.warnings ?? []).map((warning) => printable(`warn ${warning.kind}: ${warning.message}\n`)).join("")
 
 /** What only makes sense with a repository is not silently passed over without one. */
 const refuseIdle = (input: ReceiptCheckInput) =>

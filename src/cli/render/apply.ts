@@ -2,12 +2,13 @@
  * What applying did, line by line and as JSON.
  */
 import type { ApplyOutcome, UndoOutcome } from "../../programs/Apply.ts"
+import { printable } from "./clip.ts"
 
 const files = (count: number): string => `${count} ${count === 1 ? "file" : "files"}`
 
 const undoOf = (run_id: string): string => `looplane apply --undo ${run_id}`
 
-const clean = (path: string): string => path.replaceAll(/[\u0000-\u001f\u007f]/g, "?")
+const clean = (path: string): string => printable(path.replaceAll("\n", "?"))
 
 /** One line a path, for stderr. */
 export const applyLines = (outcome: ApplyOutcome): ReadonlyArray<string> => {

@@ -3,6 +3,7 @@
  * hold, or a package that it never declared, is the code's own fault.
  */
 import { Effect, FileSystem, Option, Path, Schema } from "effect"
+import { textAt } from "../fs/Files.ts"
 import { isBuiltin } from "node:module"
 
 const Names = Schema.Record(Schema.String, Schema.Unknown)
@@ -34,9 +35,10 @@ const declared = Effect.fnUntraced(function* (root: string, cwd: string) {
   const names = new Set<string>()
   let found = false
   for (let at = cwd; ; at = path.dirname(at)) {
-    const manifest = yield* fs
-      .readFileString(path.join(at, "package.json"))
-      .pipe(Effect.flatMap(Schema.decodeEffect(Manifest)), Effect.option)
+    const manifest = yield* textAt(path.join(at, "package.json")).pipe(
+      Effect.flatMap((text) => Schema.decodeUnknownEffect(Manifest)(text)),
+      Effect.option
+    )
     if (Option.isSome(manifest)) {
       found = true
       const { dependencies, devDependencies, optionalDependencies, peerDependencies } = manifest.value

@@ -2,6 +2,7 @@
  * Small questions to a disk and small changes of it that more than one room needs.
  */
 import { Effect, FileSystem, type PlatformError } from "effect"
+import { rmdir } from "node:fs/promises"
 
 /** The system's own code of a failed call, such as "EACCES". */
 export const errnoOf = (error: PlatformError.PlatformError): string | undefined => {
@@ -31,6 +32,27 @@ export const typeAt = Effect.fnUntraced(function* (at: string) {
   )
 })
 
+/** Of a small file that is read whole, in bytes. */
+const maxWhole = 64 * 1024 * 1024
+
+/**
+ * The bytes of a regular file, symlinks followed; null for anything else and for one that is too large. The type is asked
+ * first: opening a FIFO that somebody planted would wait for its writer for ever.
+ */
+export const bytesAt = Effect.fnUntraced(function* (at: string) {
+  const fs = yield* FileSystem.FileSystem
+  return yield* fs.stat(at).pipe(
+    Effect.flatMap((info) =>
+      info.type === "File" && Number(info.size) <= maxWhole ? fs.readFile(at) : Effect.succeed(null)
+    ),
+    Effect.catchTag("PlatformError", () => Effect.succeed(null))
+  )
+})
+
+/** The same as text. */
+export const textAt = (at: string) =>
+  Effect.map(bytesAt(at), (bytes) => (bytes === null ? null : new TextDecoder().decode(bytes)))
+
 /** Whether a path leads to a directory, symlinks followed. */
 export const isDirectory = Effect.fnUntraced(function* (at: string) {
   const fs = yield* FileSystem.FileSystem
@@ -51,15 +73,14 @@ export const makeDirectoryOnce = Effect.fnUntraced(function* (directory: string,
   )
 })
 
-/** Removes a directory if nothing is in it, and says whether nothing was. */
+/** Removes a directory if nothing is in it, and says whether it did: what comes in between is not removed with it. */
 export const removeIfEmpty = Effect.fnUntraced(function* (directory: string) {
-  const fs = yield* FileSystem.FileSystem
-  const empty = yield* fs.readDirectory(directory).pipe(
-    Effect.map((names) => names.length === 0),
-    Effect.catchTag("PlatformError", () => Effect.succeed(false))
+  return yield* Effect.promise(() =>
+    rmdir(directory).then(
+      () => true,
+      () => false
+    )
   )
-  if (empty) yield* fs.remove(directory, { recursive: true }).pipe(Effect.ignore)
-  return empty
 })
 
 /** The permission bits of a replaced file stay what they are, but for the executable ones. */

@@ -5,7 +5,7 @@
 import { Effect, FileSystem, Path, type PlatformError } from "effect"
 import { copyTrees } from "../workspace/Copy.ts"
 import { GitError } from "../../services/Git.ts"
-import { typeAt } from "../fs/Files.ts"
+import { textAt, typeAt } from "../fs/Files.ts"
 
 export interface GitLocation {
   /** Holds HEAD and the index. */
@@ -23,13 +23,11 @@ export const locateGit = Effect.fnUntraced(
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
     const dotGit = path.join(root, ".git")
-    const pointer = (yield* fs.stat(dotGit)).type === "Directory" ? null : yield* fs.readFileString(dotGit)
+    const pointer = (yield* fs.stat(dotGit)).type === "Directory" ? null : ((yield* textAt(dotGit)) ?? "")
     const target = pointer === null ? dotGit : /^gitdir: (.+)$/m.exec(pointer)?.[1]
     if (target === undefined) return yield* refuse(`${dotGit} does not name a git directory`)
     const git_dir = yield* fs.realPath(path.resolve(root, target.trimEnd()))
-    const common = yield* fs
-      .readFileString(path.join(git_dir, "commondir"))
-      .pipe(Effect.catchTag("PlatformError", () => Effect.succeed(".")))
+    const common = (yield* textAt(path.join(git_dir, "commondir"))) ?? "."
     const common_dir = yield* fs.realPath(path.resolve(git_dir, common.trimEnd()))
     const location: GitLocation = { git_dir, common_dir }
     return location
@@ -52,9 +50,7 @@ const objectStores = Effect.fnUntraced(function* (common_dir: string) {
     const store = yield* fs.realPath(next)
     if (found.includes(store)) continue
     found.push(store)
-    const borrowed = yield* fs
-      .readFileString(path.join(store, "info", "alternates"))
-      .pipe(Effect.catchTag("PlatformError", () => Effect.succeed("")))
+    const borrowed = (yield* textAt(path.join(store, "info", "alternates"))) ?? ""
     for (const line of borrowed.split("\n")) {
       if (line !== "" && !line.startsWith("#")) queue.push(path.resolve(store, line))
     }
@@ -141,10 +137,7 @@ export const changedControl = Effect.fnUntraced(function* (options: NewGitDirect
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   for (const [name, content] of controlFiles(options)) {
-    const found = yield* fs
-      .readFileString(path.join(options.at, name))
-      .pipe(Effect.catchTag("PlatformError", () => Effect.succeed(null)))
-    if (found !== content) return name
+    if ((yield* textAt(path.join(options.at, name))) !== content) return name
   }
   for (const name of detours) {
     if ((yield* typeAt(path.join(options.at, name))) !== null) return name
@@ -213,15 +206,9 @@ export const branchPattern =
 
 /** What a repository's HEAD names, when it is a branch with an ordinary name, and where its history is cut. */
 export const headOf = Effect.fnUntraced(function* (location: GitLocation) {
-  const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const absent = (_: PlatformError.PlatformError) => Effect.succeed("")
-  const head = yield* fs
-    .readFileString(path.join(location.git_dir, "HEAD"))
-    .pipe(Effect.catchTag("PlatformError", absent))
-  const shallow = yield* fs
-    .readFileString(path.join(location.common_dir, "shallow"))
-    .pipe(Effect.catchTag("PlatformError", absent))
+  const head = (yield* textAt(path.join(location.git_dir, "HEAD"))) ?? ""
+  const shallow = (yield* textAt(path.join(location.common_dir, "shallow"))) ?? ""
   const branch = /^ref: (\S+)\s*$/.exec(head)?.[1] ?? ""
   return {
     branch: branchPattern.test(branch) ? branch : null,

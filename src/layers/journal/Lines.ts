@@ -22,7 +22,7 @@ export interface Found {
   readonly last: number
 }
 
-/** Looks for a line by halving the file: the number of reads grows with the logarithm of its length. */
+/** Looks for a line by guessing and by halving the file: the reads grow with the logarithm of its length at most. */
 export const findLine = Effect.fnUntraced(function* (
   disk: Disk,
   directory: string,
@@ -57,16 +57,37 @@ export const findLine = Effect.fnUntraced(function* (
         return null
       })
 
-      const isWhole = (start: number) => Effect.map(behindNewline(start, size), (end) => end !== null)
+      /** The first whole line behind a newline at or behind `from`, when it begins before `to`. */
+      const lineBehind = Effect.fnUntraced(function* (from: number, to: number) {
+        const bytes = yield* read(from, windowBytes)
+        const first = bytes.indexOf(newline) + 1
+        if (first > 0 && from + first >= to) return null
+        // Mostly one look is enough.
+        if (first > 0 && bytes.includes(newline, first))
+          return { start: from + first, sequence: yield* sequenceOf(bytes.subarray(first), from + first) }
+        const start = yield* behindNewline(from, to - 1)
+        if (start === null || (yield* behindNewline(start, size)) === null) return null
+        return { start, sequence: yield* sequenceAt(start) }
+      })
 
       // A whole line begins at `low`, and the wanted one begins there or between the two.
       let low = 0
       let high = size
-      while (high - low > windowBytes) {
+      let sequence = 0
+      /** Bytes a line, as far as was seen. */
+      let average = Infinity
+      for (let look = 0; high - low > windowBytes && (wanted - sequence) * average > windowBytes; look++) {
         const middle = low + Math.floor((high - low) / 2)
-        const start = yield* behindNewline(middle - 1, high - 1)
-        if (start !== null && (yield* isWhole(start)) && (yield* sequenceAt(start)) <= wanted) low = start
-        else high = middle
+        const guess = low + Math.floor((wanted - sequence) * average - windowBytes / 2)
+        // A guess is mostly right; every other look halves what is left, for when it is not.
+        const probe = look % 2 === 1 && guess > low && guess < high ? guess : middle
+        const found = yield* lineBehind(probe - 1, high)
+        if (found !== null) average = found.start / Math.max(found.sequence, 1)
+        if (found === null || found.sequence > wanted) high = probe
+        else {
+          low = found.start
+          sequence = found.sequence
+        }
       }
       let last = -1
       for (let at = low; at < size;) {
@@ -93,7 +114,7 @@ export const findLine = Effect.fnUntraced(function* (
 })
 
 const readAt = Effect.fnUntraced(function* (handle: FileSystem.File, at: number, length: number) {
-  const bytes = new Uint8Array(Math.max(0, length))
+  const bytes = Buffer.allocUnsafeSlow(Math.max(0, length))
   let filled = 0
   while (filled < bytes.length) {
     const count = yield* handle.read(bytes.subarray(filled), { position: BigInt(at + filled) })

@@ -133,7 +133,9 @@ export const checkCommit = Effect.fnUntraced(
     const staged = yield* runGit(
       here(place, ["diff-index", "--cached", "--quiet", "--no-ext-diff", "--no-textconv", "HEAD", "--"])
     )
-    if (staged.exit_code !== 0)
+    if (staged.exit_code > 1)
+      return yield* refused("git cannot compare the index with HEAD here: apply without --commit")
+    if (staged.exit_code === 1)
       return yield* refused(
         "there are staged changes: commit or unstage them first, or apply without --commit"
       )

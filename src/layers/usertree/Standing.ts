@@ -7,6 +7,7 @@ import { checkWorkspacePath, parentsOf } from "../../domain/WorkspacePath.ts"
 import { errnoOf, infoAt } from "../fs/Files.ts"
 import { sha256 } from "../journal/Hash.ts"
 import { nodeAt } from "../workspace/Contained.ts"
+import { failed as unreadable } from "../workspace/Failure.ts"
 import { failed } from "./Fault.ts"
 import type { Place } from "./Place.ts"
 
@@ -14,6 +15,10 @@ import type { Place } from "./Place.ts"
 export const maxFileBytes = 512 * 1024 * 1024
 
 const absent: Standing = { kind: "absent" }
+
+/** What cannot be looked at is not taken for absent. */
+const seen = (at: string) =>
+  Effect.mapError(infoAt(at), (cause) => unreadable(`${at} cannot be looked at`, cause))
 
 /** Null for what no record holds: a device, something behind a symbolic link. A directory counts as nothing there. */
 export const standingAt = Effect.fnUntraced(function* (
@@ -25,11 +30,11 @@ export const standingAt = Effect.fnUntraced(function* (
   Effect.Services<ReturnType<typeof nodeAt>>
 > {
   for (const parent of parentsOf(path)) {
-    const info = yield* infoAt(disk.path.join(root, parent)).pipe(Effect.orElseSucceed(() => undefined))
+    const info = yield* seen(disk.path.join(root, parent))
     if (info === undefined || info.type === "File") return absent
     if (info.type !== "Directory") return null
   }
-  const info = yield* infoAt(disk.path.join(root, path)).pipe(Effect.orElseSucceed(() => undefined))
+  const info = yield* seen(disk.path.join(root, path))
   const node = yield* nodeAt(root, path, maxFileBytes)
   switch (node?._tag) {
     case undefined:

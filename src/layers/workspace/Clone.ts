@@ -2,6 +2,7 @@
  * Our own git directory of a run: the source's objects, and what the base is.
  */
 import { Effect, FileSystem, Path } from "effect"
+import { bytesAt } from "../fs/Files.ts"
 import type { Task } from "../../domain/Task.ts"
 import { leftOutOfSparse, workTreeChanges } from "../git/Dirty.ts"
 import { git, gitIn, type Repository, splitNul, textOf } from "../git/GitBinary.ts"
@@ -71,11 +72,7 @@ export const readExcludes = Effect.fnUntraced(function* (
 ) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const read = (at: string) =>
-    fs.readFile(at).pipe(
-      Effect.map((bytes) => Buffer.from(bytes).toString("latin1")),
-      Effect.catchTag("PlatformError", () => Effect.succeed(""))
-    )
+  const read = (at: string) => Effect.map(bytesAt(at), (bytes) => Buffer.from(bytes ?? []).toString("latin1"))
   const rules = entries.filter(
     (entry) =>
       entry.mode.startsWith("100") && (entry.path === ".gitignore" || entry.path.endsWith("/.gitignore"))

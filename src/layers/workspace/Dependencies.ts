@@ -7,7 +7,7 @@ import { createHash } from "node:crypto"
 import { Digest } from "../../domain/Ids.ts"
 import type { Task } from "../../domain/Task.ts"
 import { parentsOf } from "../../domain/WorkspacePath.ts"
-import { isDirectory } from "../fs/Files.ts"
+import { bytesAt, isDirectory } from "../fs/Files.ts"
 import { displayName, textOf } from "../git/GitBinary.ts"
 import { copyTrees } from "./Copy.ts"
 import { dependencyDirectories, dependencyTable, isLockFile, locksFor } from "./DependencyTable.ts"
@@ -70,9 +70,7 @@ export const differingInSource = Effect.fnUntraced(function* (
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   for (const lock of locks) {
-    const bytes = yield* fs
-      .readFile(path.join(source, lock.path))
-      .pipe(Effect.orElseSucceed(() => new Uint8Array()))
+    const bytes = (yield* bytesAt(path.join(source, lock.path))) ?? new Uint8Array()
     if (lockDigest(bytes) !== lock.digest) return lock.path
   }
   return null
@@ -97,9 +95,7 @@ const compareLocks = Effect.fnUntraced(function* (
   const hash = createHash("sha256")
   const locks: Array<{ readonly path: string; readonly digest: string }> = []
   for (const name of names.toSorted()) {
-    const atBase = yield* fs
-      .readFile(path.join(workspace, name))
-      .pipe(Effect.orElseSucceed(() => new Uint8Array()))
+    const atBase = (yield* bytesAt(path.join(workspace, name))) ?? new Uint8Array()
     hash.update(`${name}\0${atBase.length}\0`).update(atBase)
     locks.push({ path: name, digest: lockDigest(atBase) })
   }

@@ -3,6 +3,7 @@
  * does not tell. Paths of the run's own directory are never in it.
  */
 import { Effect, FileSystem, Path, Schema } from "effect"
+import { textAt } from "../fs/Files.ts"
 import { Digest, TreeId } from "../../domain/Ids.ts"
 import { branchPattern } from "../git/GitDirectory.ts"
 
@@ -72,11 +73,7 @@ export const writeRecord = Effect.fnUntraced(function* (at: string, record: Work
 
 /** Null when there is none that can be read. */
 export const readRecord = Effect.fnUntraced(function* (at: string) {
-  const fs = yield* FileSystem.FileSystem
-  return yield* fs
-    .readFileString(at)
-    .pipe(
-      Effect.flatMap(Schema.decodeUnknownEffect(Text)),
-      Effect.catchTags({ PlatformError: () => Effect.succeed(null), SchemaError: () => Effect.succeed(null) })
-    )
+  return yield* Schema.decodeUnknownEffect(Text)(yield* textAt(at)).pipe(
+    Effect.catchTag("SchemaError", () => Effect.succeed(null))
+  )
 })

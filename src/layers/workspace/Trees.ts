@@ -3,6 +3,7 @@
  * of the base.
  */
 import { Effect, FileSystem, Path } from "effect"
+import { textAt } from "../fs/Files.ts"
 import { lstat } from "node:fs/promises"
 import type { ByteString } from "../../domain/patch/ByteString.ts"
 import { TreeId } from "../../domain/Ids.ts"
@@ -195,9 +196,8 @@ export const keepTree = Effect.fnUntraced(function* (git_dir: string, tree: Tree
 
 /** The tree that was kept last, or null. */
 export const newestTree = Effect.fnUntraced(function* (git_dir: string) {
-  const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const text = yield* fs.readFileString(path.join(git_dir, newest)).pipe(Effect.orElseSucceed(() => ""))
+  const text = (yield* textAt(path.join(git_dir, newest))) ?? ""
   return /^[0-9a-f]{40,64}\n$/.test(text) ? TreeId.make(text.trim()) : null
 })
 
