@@ -3,9 +3,14 @@ import fs from "node:fs"
 const fd = fs.openSync(process.argv[2], "r")
 let buffer = Buffer.alloc(256 * 1024)
 const decoder = new TextDecoder("utf-8", { fatal: true })
-let filled = 0, lines = 0
+let filled = 0,
+  lines = 0
 for (;;) {
-  if (filled === buffer.length) { const l = Buffer.alloc(2 * filled); buffer.copy(l); buffer = l }
+  if (filled === buffer.length) {
+    const l = Buffer.alloc(2 * filled)
+    buffer.copy(l)
+    buffer = l
+  }
   const count = fs.readSync(fd, buffer, filled, buffer.length - filled, null)
   if (count === 0) break
   filled += count

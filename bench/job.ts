@@ -2,7 +2,7 @@
  * The main job against a scripted model on this machine: read, edit, finish. No model latency, so what is left is ours.
  */
 import { performance } from "node:perf_hooks"
-import { makeHome } from "../test/support/Cli.ts"
+import { makeHome, type Home } from "../test/support/Cli.ts"
 import { startModelServer, turn } from "../test/support/ModelServer.ts"
 import { addFix, addRepo } from "../test/support/repos/add.ts"
 import { runProcess } from "./measure.ts"
@@ -20,8 +20,17 @@ export const runJob = async (
   launcher: string,
   extra: Readonly<Record<string, string>> = {}
 ): Promise<Job> => {
-  await using repo = addRepo()
   await using home = makeHome()
+  return await runJobIn(home, launcher, extra)
+}
+
+/** The same in a home that keeps the run. */
+export const runJobIn = async (
+  home: Home,
+  launcher: string,
+  extra: Readonly<Record<string, string>> = {}
+): Promise<Job> => {
+  await using repo = addRepo()
   const arrived: Array<number> = []
   const steps = [
     turn({ toolCalls: [{ name: "read_file", arguments: { path: addFix.path } }] }),

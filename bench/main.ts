@@ -2,8 +2,9 @@
  * `npm run bench`: the budgets of the house, measured side by side with bare Node and with the peers that are installed.
  * Figures are medians of one run; ratios are to bare Node of the same rounds.
  *
- *   npm run bench                        the table, and docs/performance.md when --write is given
- *   npm run bench -- --check             compares start-up with the parent commit; fails past 10 % above the noise
+ *   npm run bench                        the tables, and docs/performance.md when --write is given
+ *   npm run bench -- --check             compares start-up with the parent commit, and long runs with their budgets;
+ *                                        fails past 10 % above the noise
  *   npm run bench -- --check --tolerance 50
  */
 import { execFileSync } from "node:child_process"
@@ -13,7 +14,8 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
 import { runJob, type Job } from "./job.ts"
-import { interleaved, median, peakMemory, runProcess, type Contestant } from "./measure.ts"
+import { measureLong } from "./long.ts"
+import { interleaved, median, peakMemory, row, runProcess, type Contestant } from "./measure.ts"
 import { compareWithParent } from "./parent.ts"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
@@ -29,6 +31,9 @@ const { values } = parseArgs({
   }
 })
 const rounds = Number(values.rounds)
+const tolerance = Number(values.tolerance)
+/** Each of them copies fifty megabytes. */
+const longRounds = Math.min(rounds, 7)
 
 const found = (command: string): string | null => {
   try {
@@ -44,9 +49,6 @@ const peers: ReadonlyArray<Contestant> = ["codex", "pi", "claude", "opencode"].f
 })
 
 const processTime = async (contestant: Contestant) => (await runProcess(contestant.argv)).ms
-
-const row = (what: string, floor: number, ours: number, budget: string, unit = "ms") =>
-  `| ${what} | ${floor.toFixed(0)} ${unit} | ${ours.toFixed(0)} ${unit} | ${(ours / floor).toFixed(2)}x | ${budget} |`
 
 const printTable = async () => {
   const bare: Contestant = { name: "bare node", argv: [node, "-e", "0"] }
@@ -101,7 +103,8 @@ const printTable = async () => {
       ? "No peer is installed here."
       : `Peers found: ${peers.map(({ name }) => name).join(", ")}.`
   ]
-  const table = lines.join("\n")
+  const long = await measureLong(launcher, longRounds, tolerance)
+  const table = [...lines, "", "## Long runs", "", long.table].join("\n")
   console.log(table)
   if (values.write) {
     writeFileSync(
@@ -112,9 +115,12 @@ const printTable = async () => {
 }
 
 if (values.check) {
-  const verdict = await compareWithParent({ root, launcher, rounds, tolerance: Number(values.tolerance) })
+  const verdict = await compareWithParent({ root, launcher, rounds, tolerance })
   console.log(verdict.text)
-  process.exitCode = verdict.ok ? 0 : 1
+  const long = await measureLong(launcher, longRounds, tolerance)
+  console.log(`\n${long.table}`)
+  for (const line of long.over) console.log(`bench: ${line}`)
+  process.exitCode = verdict.ok && long.over.length === 0 ? 0 : 1
 } else {
   await printTable()
 }

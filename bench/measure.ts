@@ -74,6 +74,12 @@ export const interleaved = async <A extends { readonly name: string }>(
   return contestants.map(({ name }) => ({ name, values: values.get(name) ?? [] }))
 }
 
+/** A line of a table: what is measured, beside what it is measured against. */
+export const row = (what: string, floor: number, ours: number, budget: string, unit = "ms") => {
+  const digits = floor < 20 ? 1 : 0
+  return `| ${what} | ${floor.toFixed(digits)} ${unit} | ${ours.toFixed(digits)} ${unit} | ${(ours / floor).toFixed(2)}x | ${budget} |`
+}
+
 /** Peak resident memory of a Node process in MiB, reported by the process itself when it ends. */
 export const peakMemory = async (
   run: (env: Readonly<Record<string, string>>) => Promise<unknown>

@@ -172,6 +172,10 @@ export const resumeFlags = {
     "allow-custom-provider-endpoint",
     "Send a native provider's key to another host than its official one"
   ),
+  unsafeLocalExec: off(
+    "unsafe-local-exec",
+    "Let the checks of a run that lies outside the run root run on this machine: somebody else may have made it"
+  ),
   acceptLoss: off(
     "accept-loss",
     "Go on although the journal has lost events: with what is left of it, and the result says so"

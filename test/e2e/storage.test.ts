@@ -433,8 +433,8 @@ describe("a run whose repository is not what it was", () => {
     prune(repo, repo.root)
     rmSync(join(it.directory(), "git"), { recursive: true })
     const refused = await it.looplane(["resume", "last"])
-    assert.notStrictEqual(refused.code, 0)
-    const error = refused.stdout === "" ? refused.stderr.trimEnd() : String(refused.json()["error"])
+    assert.strictEqual(refused.code, 2)
+    const error = refused.stderr.trimEnd().split("\n").at(-1) ?? ""
     assert.include(error, `the base commit ${repo.head} is gone: ${repo.root} no longer has it`)
     assert.notInclude(error, "\n")
     assertNoStack(refused.stderr)

@@ -2,7 +2,9 @@
  * `resume`: a run that was cut off, or one that ended and gets a follow-up task.
  */
 import { Effect, FileSystem, Layer, Option, Path } from "effect"
+import { isProviderName, providers } from "../../domain/model/Providers.ts"
 import { refuse } from "../../domain/Refusal.ts"
+import type { RunRequest } from "../../domain/Request.ts"
 import { layerRead, layerRun, layerStore, makeModels } from "../../layers/Live.ts"
 import { recordedModels } from "../../programs/ChooseModels.ts"
 import { resume } from "../../programs/Resume.ts"
@@ -37,6 +39,34 @@ const demandPlace = Effect.fnUntraced(function* ({ directory, request, run_id }:
   return yield* refuse(`run ${run_id} cannot be gone on with: ${places.join(" is gone, and so is ")}`)
 })
 
+/** Whether a key may go there without asking: the provider's own host, or this machine. */
+const isUsual = (provider: string, endpoint: string | null): boolean => {
+  if (endpoint === null) return true
+  const host = URL.parse(endpoint)?.hostname ?? ""
+  const own = isProviderName(provider) ? URL.parse(providers[provider].base_url)?.hostname : undefined
+  return host === own || ["localhost", "127.0.0.1", "[::1]"].includes(host)
+}
+
+/** A run that lies elsewhere may be anybody's: what it would run here, and where it would send a key, is said anew. */
+const demandConsent = Effect.fnUntraced(function* (
+  input: ResumeInput,
+  runRoot: string,
+  directory: string,
+  request: RunRequest
+) {
+  const path = yield* Path.Path
+  if (path.dirname(directory) === runRoot) return
+  if (request.sandbox === "host" && !input.unsafeLocalExec)
+    return yield* refuse(
+      `${directory} lies outside the run root ${runRoot}, and its checks would run on this machine: add --unsafe-local-exec if you trust whoever made it`
+    )
+  const strange = request.models.find((each) => !isUsual(each.provider, each.endpoint))
+  if (strange !== undefined && Option.isNone(input.apiUrl) && !input.allowCustomEndpoint)
+    return yield* refuse(
+      `${directory} lies outside the run root ${runRoot}, and your key for ${strange.provider} would go to ${strange.endpoint ?? ""}: add --allow-custom-provider-endpoint if that is right, or name another one with --api-url`
+    )
+})
+
 /** Everything that can be refused is refused here, while the run is still nobody's. */
 const prepare = Effect.fnUntraced(function* (input: ResumeInput, runRoot: string, followUp: boolean) {
   const found: RunSummary = yield* wanted(input.run, followUp, runRoot)
@@ -50,6 +80,7 @@ const prepare = Effect.fnUntraced(function* (input: ResumeInput, runRoot: string
       `run ${found.run_id} has ended (${found.result.terminal_reason}): give it a follow-up task, as in looplane resume ${found.run_id} "next task"`
     )
   if (found.result !== null) yield* demandPlace(found)
+  yield* demandConsent(input, runRoot, found.directory, request)
   const specs = yield* recordedModels(request, {
     provider: Option.getOrNull(input.provider),
     model: Option.getOrNull(input.model),

@@ -34,7 +34,7 @@ const over = new StoreError({
 })
 
 /** What a run says when nothing more happens to it. */
-const lastWords: ReadonlySet<string> = new Set(["run.noted", "run.ended"])
+const lastWords: ReadonlySet<string> = new Set(["workspace.scanned", "run.noted", "run.ended"])
 
 export interface Reel {
   readonly state: () => RunState
