@@ -9,23 +9,8 @@ import type { RunEvent } from "../src/domain/Event.ts"
 import { RunId } from "../src/domain/Ids.ts"
 import * as Store from "../src/layers/journal/Store.ts"
 import { RunStore, StoreError, type Journal } from "../src/services/RunStore.ts"
+import type { Growth, Side } from "./growthReport.ts"
 import { median, spread } from "./measure.ts"
-
-export interface Side {
-  readonly short: number
-  readonly long: number
-  /** Of the ratio of the two, over the rounds. */
-  readonly ratio: number
-  /** How much a single round's ratio wanders. */
-  readonly noise: number
-}
-
-/** Medians, in milliseconds. */
-export interface Growth {
-  /** One event and the barrier behind it. */
-  readonly append: Side
-  readonly fork: Side
-}
 
 const event: RunEvent = {
   event_type: "conversation.appended",

@@ -6,17 +6,19 @@ import { cpSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { makeHome } from "../test/support/Cli.ts"
-import type { Growth } from "./growth.ts"
+import { floorScript } from "./floor.ts"
+import { decodeGrowth, type Growth } from "./growthReport.ts"
 import { runJobIn } from "./job.ts"
 import { makeLongRun, type LongRun } from "./longRun.ts"
 import { median, peakMemory, row, runProcess, type Contestant } from "./measure.ts"
 import { resumeOnce, type Resumed } from "./resume.ts"
 
 const node = process.execPath
-const script = (name: string) => fileURLToPath(new URL(name, import.meta.url))
+const growthScript = fileURLToPath(new URL("growth.ts", import.meta.url))
 
-/** Fifty megabytes: more events than the ten thousand of the budget. */
-const events = 12_000
+/** Fifty megabytes: more events than the ten thousand of the budget, and a conversation of four megabytes, which is
+ * what the largest models take. */
+const events = 13_400
 /** Pairs of a comparison within one process, which costs little. */
 const pairs = 40
 
@@ -33,8 +35,8 @@ const growthOf = (run: LongRun): Growth => {
   const runRoot = join(run.home.folder, "growing")
   rmSync(runRoot, { recursive: true, force: true })
   cpSync(run.home.runRoot, runRoot, { recursive: true })
-  return JSON.parse(
-    execFileSync(node, [script("growth.ts"), runRoot, run.run_id, String(pairs)], { encoding: "utf8" })
+  return decodeGrowth(
+    execFileSync(node, [growthScript, runRoot, run.run_id, String(pairs)], { encoding: "utf8" })
   )
 }
 
@@ -48,7 +50,7 @@ export const measureLong = async (
   await runJobIn(home, launcher)
   const processes: ReadonlyArray<Contestant> = [
     { name: "bare", argv: [node, "-e", "0"] },
-    { name: "floor", argv: [node, script("floor.mjs"), run.journal] },
+    { name: "floor", argv: [node, "-e", floorScript, run.journal] },
     { name: "replay", argv: [node, launcher, "replay", "last", "--run-root", home.runRoot] }
   ]
   const times = new Map<string, Array<number>>(processes.map(({ name }) => [name, []]))

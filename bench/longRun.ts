@@ -5,9 +5,9 @@
 import { appendFileSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Result, Schema } from "effect"
-import type { RunEvent } from "../src/domain/Event.ts"
-import { Digest, ToolCallId, TreeId } from "../src/domain/Ids.ts"
-import { encodeLine, noLine } from "../src/domain/JournalCodec.ts"
+import { isKnown, type RunEvent } from "../src/domain/Event.ts"
+import { Digest, ToolCallId, type TreeId } from "../src/domain/Ids.ts"
+import { decodeEvent, decodeLine, encodeLine } from "../src/domain/JournalCodec.ts"
 import { SessionManifest } from "../src/domain/Session.ts"
 import { zero } from "../src/domain/Usage.ts"
 import { sha256 } from "../src/layers/journal/Hash.ts"
@@ -32,10 +32,10 @@ const body = (words: string, times: number) =>
 
 const source = "export const measure = (left: number, right: number): number => left + right // and so on\n"
 
-/** About five kilobytes an event, six events a turn. */
+/** About four kilobytes an event, six events a turn; two kilobytes of a turn are conversation. */
 const turnEvents = (step: number, tree: TreeId): ReadonlyArray<RunEvent> => {
   const who = { step, provider: "openai-compatible", model: "m" } as const
-  const text = `Step ${step}. ${"I look at the next file to see where this is used. ".repeat(24)}`
+  const text = `Step ${step}. ${"I look at the next file to see where this is used. ".repeat(12)}`
   const call = {
     id: ToolCallId.make(`call_${step}`),
     name: "read_file",
@@ -81,7 +81,7 @@ const turnEvents = (step: number, tree: TreeId): ReadonlyArray<RunEvent> => {
         tool_call_id: call.id,
         name: call.name,
         ok: true,
-        content: `${step}: ${source.repeat(28)}`,
+        content: `${step}: ${source.repeat(14)}`,
         tree
       }
     }
@@ -91,15 +91,23 @@ const turnEvents = (step: number, tree: TreeId): ReadonlyArray<RunEvent> => {
 /** Writes events behind what a journal holds, and the head of the manifest. */
 const lengthen = (directory: string, events: number) => {
   const file = join(directory, "events.jsonl")
-  const lines = readFileSync(file, "utf8").match(/.*\n/g) ?? []
-  const types = lines.map((line): string => JSON.parse(line).event_type)
+  const lines = (readFileSync(file, "utf8").match(/.*\n/g) ?? []).map((line) => Buffer.from(line))
+  const read = lines.map((line) => Result.getOrThrow(decodeLine(line.subarray(0, -1))))
+  const tree = read
+    .filter(({ event_type }) => event_type === "workspace.prepared")
+    .map((envelope) => Result.getOrThrow(decodeEvent(envelope)))
+    .flatMap((event) =>
+      isKnown(event) && event.event_type === "workspace.prepared" ? [event.data.tree] : []
+    )[0]
+  if (tree === undefined) throw new Error("the run was killed before it had a workspace")
   // The turn that was cut off is asked again behind all others.
-  const kept = lines.slice(0, types.lastIndexOf("model.requested"))
-  writeFileSync(file, kept.join(""))
-  const started = lines.find((line) => line.includes('"workspace.prepared"')) ?? "{}"
-  const tree = TreeId.make(JSON.parse(started).data.tree)
+  const kept = lines.slice(
+    0,
+    read.findLastIndex(({ event_type }) => event_type === "model.requested")
+  )
+  writeFileSync(file, Buffer.concat(kept))
   let sequence = kept.length - 1
-  let previous = sha256(Buffer.from(kept.at(-1) ?? ""))
+  let previous = sha256(kept.at(-1) ?? new Uint8Array())
   for (let step = 2; sequence + 7 < events; step++) {
     const written: Array<Uint8Array> = []
     for (const event of turnEvents(step, tree)) {
@@ -125,17 +133,8 @@ export const makeLongRun = async (program: string, events: number): Promise<Long
   const server = await startModelServer([reads, gated(turn({ text: "Done." }), never)])
   const cli = startCli(
     [
-      ...[
-        "exec",
-        "Fix add.",
-        "-C",
-        repo.root,
-        "--run-root",
-        home.runRoot,
-        "--no-check",
-        "--max-steps",
-        "100000"
-      ],
+      ...["exec", "Fix add.", "-C", repo.root, "--run-root", home.runRoot],
+      ...["--no-check", "--max-steps", "100000"],
       ...["--provider", "openai-compatible", "--model", "m", "--api-url", `${server.url}/v1`]
     ],
     { cwd: repo.root, home, env: { OPENAI_API_KEY: "x" }, program }

@@ -148,6 +148,7 @@ const story = Effect.fnUntraced(function* (
   const ended = yield* Effect.raceFirst(turns, inVain)
   // What was red before is evidence: a model that was faster than the checks waits for it.
   if (ended.reason === "verified" || ended.reason === "checks_failed") yield* Fiber.await(baseline)
+  yield* journal.rendezvous
   return ended
 })
 

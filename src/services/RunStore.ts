@@ -42,6 +42,9 @@ export interface Journal {
   readonly append: (event: RunEvent) => Effect.Effect<JournalEntry, StoreError>
   /** Everything appended so far survives power loss when this returns. */
   readonly barrier: Effect.Effect<void, StoreError>
+  /** A barrier at the end of what a program does side by side: in a replay it waits for whatever the recording says of
+   * the others before this one goes on, so that ending them cuts them off where they were cut off. */
+  readonly rendezvous: Effect.Effect<void, StoreError>
   readonly state: Effect.Effect<RunState>
   /** Writes `checkpoint.json`: where the run stands after its last barrier. */
   readonly checkpoint: Effect.Effect<void, StoreError>

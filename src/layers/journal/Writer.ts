@@ -240,6 +240,7 @@ export const openJournal = Effect.fnUntraced(function* (options: {
     directory,
     append,
     barrier,
+    rendezvous: barrier,
     state: Effect.sync(() => at.state),
     checkpoint,
     head: Effect.sync(() => ({ sequence: synced.sequence, hash: synced.hash })),

@@ -59,6 +59,8 @@ export interface Reel {
   readonly find: <A extends RunEvent>(fits: (event: RunEvent) => event is A) => A | null
   /** Completes when the recorded process has nothing more to say than how it ended. */
   readonly ending: Effect.Effect<void>
+  /** Completes when the next recorded event is one of the run's main part, or none. */
+  readonly othersDone: Effect.Effect<void>
   /** Plays an event when its turn comes. One that is not the recorded one ends the play. */
   readonly offer: (event: RunEvent) => Effect.Effect<RecordedEntry, StoreError>
 }
@@ -183,6 +185,14 @@ export const makeReel = (
           .slice(index, segment.to)
           .every(({ event }) => !isKnown(event) || lastWords.has(event.event_type))
       while (!isOver()) yield* turn
+    }),
+    othersDone: Effect.gen(function* () {
+      while (true) {
+        const at = upcoming()
+        const others = at !== null && isKnown(at.event) && laneOf(at.event) !== "main"
+        if (!others || closed || difference !== null) return
+        yield* turn
+      }
     }),
     offer
   }

@@ -83,6 +83,7 @@ const journalOf = (reel: Reel, run_id: Journal["run_id"]): Journal => ({
       event
     })),
   barrier: Effect.void,
+  rendezvous: reel.othersDone,
   state: Effect.sync(reel.state),
   head: Effect.sync(() => ({ sequence: reel.position() - 1, hash: noLine })),
   checkpoint: Effect.void,

@@ -396,52 +396,56 @@ describe("power loss", () => {
     })
   )
 
-  it.effect("at any step of taking a run over changes nothing of it", () =>
-    Effect.gen(function* () {
-      const prepare = {
-        fork: Effect.gen(function* () {
-          yield* wholeRun("one")
-          yield* fork("one", 8, "two")
-        }),
-        tail: Effect.asVoid(wholeRun("two", story.slice(0, -1)))
-      }
-      for (const [kind, begin] of Object.entries(prepare))
-        for (const names of cases) {
-          let done = false
-          for (let failAt = 0; !done; failAt++) {
-            const { disk, fileSystem: fs } = Memory.make()
-            yield* Effect.provide(begin, storeOn(fs))
-            if (kind === "fork") yield* populate(fs, "one")
-            else yield* fs.writeFileString(runPath("two", "events.jsonl"), '{"version":1', { flag: "a" })
-            yield* settle(fs, "/state")
-            const { entries } = yield* Effect.provide(show("two"), storeOn(fs))
-            const faulty = Faulty.make(fs, Faulty.failFrom({ failAt, error: "EIO", shortWrite: 40 }))
-            const result = yield* Effect.result(
-              Effect.provide(
-                Effect.scoped(
-                  Effect.gen(function* () {
-                    const { journal } = yield* open("two")
-                    yield* journal.append(note("later"))
-                    yield* journal.barrier
-                  })
-                ),
-                storeOn(faulty)
-              )
-            )
-            done = Result.isSuccess(result)
-            yield* disk.crash({ names })
-            yield* Effect.gen(function* () {
-              const { journal, lost } = yield* open("two")
-              assert.strictEqual(lost, 0)
-              const state = yield* journal.state
-              const known = foldOf(entries)
-              assert.deepStrictEqual({ ...state, notes: [] }, { ...known, notes: [] })
-              assert.deepStrictEqual(state.notes.slice(0, known.notes.length), known.notes)
-              if (done) assert.deepStrictEqual(state.notes, [...known.notes, "later"])
-              if (kind === "fork") assert.isTrue(yield* fs.exists(`${root}/two/git/objects/ab/cdef`))
-            }).pipe(Effect.scoped, Effect.provide(storeOn(fs)))
-          }
+  const slowly = 60_000
+  it.effect(
+    "at any step of taking a run over changes nothing of it",
+    () =>
+      Effect.gen(function* () {
+        const prepare = {
+          fork: Effect.gen(function* () {
+            yield* wholeRun("one")
+            yield* fork("one", 8, "two")
+          }),
+          tail: Effect.asVoid(wholeRun("two", story.slice(0, -1)))
         }
-    })
+        for (const [kind, begin] of Object.entries(prepare))
+          for (const names of cases) {
+            let done = false
+            for (let failAt = 0; !done; failAt++) {
+              const { disk, fileSystem: fs } = Memory.make()
+              yield* Effect.provide(begin, storeOn(fs))
+              if (kind === "fork") yield* populate(fs, "one")
+              else yield* fs.writeFileString(runPath("two", "events.jsonl"), '{"version":1', { flag: "a" })
+              yield* settle(fs, "/state")
+              const { entries } = yield* Effect.provide(show("two"), storeOn(fs))
+              const faulty = Faulty.make(fs, Faulty.failFrom({ failAt, error: "EIO", shortWrite: 40 }))
+              const result = yield* Effect.result(
+                Effect.provide(
+                  Effect.scoped(
+                    Effect.gen(function* () {
+                      const { journal } = yield* open("two")
+                      yield* journal.append(note("later"))
+                      yield* journal.barrier
+                    })
+                  ),
+                  storeOn(faulty)
+                )
+              )
+              done = Result.isSuccess(result)
+              yield* disk.crash({ names })
+              yield* Effect.gen(function* () {
+                const { journal, lost } = yield* open("two")
+                assert.strictEqual(lost, 0)
+                const state = yield* journal.state
+                const known = foldOf(entries)
+                assert.deepStrictEqual({ ...state, notes: [] }, { ...known, notes: [] })
+                assert.deepStrictEqual(state.notes.slice(0, known.notes.length), known.notes)
+                if (done) assert.deepStrictEqual(state.notes, [...known.notes, "later"])
+                if (kind === "fork") assert.isTrue(yield* fs.exists(`${root}/two/git/objects/ab/cdef`))
+              }).pipe(Effect.scoped, Effect.provide(storeOn(fs)))
+            }
+          }
+      }),
+    slowly
   )
 })
