@@ -19,7 +19,7 @@ import { runCli, startCli, type CliOptions } from "../support/Cli.ts"
 import { makeHome } from "../support/Home.ts"
 import { assertUntouched, diffTrees, processCheck, snapshotTree } from "../support/Leaks.ts"
 import { makeRepo, type Repo, type RepoSpec } from "../support/Repo.ts"
-import { addFiles, addFix, addRepo } from "../support/repos/add.ts"
+import { addFix, addRepo } from "../support/repos/add.ts"
 
 const fixing: Change = { files: { [addFix.path]: addFix.fixed, "src/näme ü.js": "new\n" } }
 
@@ -387,7 +387,8 @@ describe("with --commit", () => {
     ],
     [
       "changes of the user's in the same file",
-      (repo: Repo) => repo.write({ [addFix.path]: `// mine\n${String(addFiles[addFix.path])}` }),
+      (repo: Repo) =>
+        repo.write({ [addFix.path]: `// mine\n${addFix.fixed.replace(addFix.new_text, addFix.old_text)}` }),
       /has changes of yours that are not committed/
     ],
     [

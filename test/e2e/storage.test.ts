@@ -415,7 +415,7 @@ describe("a run whose repository is not what it was", () => {
       directory === undefined ? {} : { directory }
     )
     const ended = await it.killedAt(running, 3, each.signal)
-    assert.strictEqual(ended.code, { SIGTERM: 143, SIGHUP: 129 }[String(each.signal)] ?? null)
+    assert.strictEqual(ended.code, each.signal === "SIGTERM" ? 143 : each.signal === "SIGHUP" ? 129 : null)
     assertUntouched(before, snapshotTree(repo.folder))
     each.after(repo, it.directory())
     await assertVerified(it, await it.looplane(["resume", "last"]))

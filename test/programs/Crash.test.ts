@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, FileSystem, Layer, Path } from "effect"
+import { Effect, Fiber, FileSystem, Layer, Path } from "effect"
 import { TestClock } from "effect/testing"
 import type { ApprovalDecision } from "../../src/domain/Event.ts"
 import type { FileChange } from "../../src/domain/patch/FileSet.ts"
@@ -157,7 +157,7 @@ const live = (scenario: Scenario, { fileSystem, memory }: Remains, life: Life) =
       if (begun === null) {
         const runs = yield* store.list({ limit: 9, query: null })
         const ended = runs.find((each) => each.result !== null)?.result
-        if (ended != null) return ended
+        if (ended !== undefined && ended !== null) return ended
         // One that died before its first event was no run: the user gives the command again.
         const run_id = runId(`r-${runs.length + 1}`)
         return (yield* run({ ...exampleTask, baseline: true }, { run_id })).result

@@ -40,7 +40,7 @@ const steps: ReadonlyArray<ScriptedTurn> = [
       {
         name: "apply_patch",
         arguments: {
-          patch: `*** Begin Patch\n*** Update File: ${addFix.path}\n@@\n-${addFiles[addFix.path]}+${addFix.fixed}*** Add File: NOTES.md\n+fixed\n*** End Patch\n`
+          patch: `*** Begin Patch\n*** Update File: ${addFix.path}\n@@\n-${addFix.fixed.replace(addFix.new_text, addFix.old_text)}+${addFix.fixed}*** Add File: NOTES.md\n+fixed\n*** End Patch\n`
         }
       }
     ]
@@ -93,7 +93,8 @@ const live = (runs: string, repo: { readonly root: string; readonly head: string
       }
       const found = yield* store.list({ limit: 9, query: null })
       const ended = found.find((each) => each.result !== null)
-      if (ended?.result != null) return { result: ended.result, directory: ended.directory }
+      if (ended !== undefined && ended.result !== null)
+        return { result: ended.result, directory: ended.directory }
       return yield* run(task, { run_id: runId(`r-${found.length + 1}`) })
     }).pipe(Effect.scoped, Effect.provide(world))
     const exit = yield* Fiber.await(yield* Effect.forkChild(program))

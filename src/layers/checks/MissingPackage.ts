@@ -30,7 +30,6 @@ const absentPython = /^(?:E\s+)?ModuleNotFoundError: No module named '([^'\n]+)'
 
 /** What the nearest manifests between the command's directory and the root declare; null when there is none. */
 const declared = Effect.fnUntraced(function* (root: string, cwd: string) {
-  const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const names = new Set<string>()
   let found = false

@@ -2,7 +2,7 @@
  * Git directories without git: where a repository keeps what we read, and the making of our own. No git process ever
  * reads the source's settings for this: a planted transport, filter or include has nobody to run it.
  */
-import { Effect, FileSystem, Path, type PlatformError } from "effect"
+import { Effect, FileSystem, Path } from "effect"
 import { copyTrees } from "../workspace/Copy.ts"
 import { GitError } from "../../services/Git.ts"
 import { textAt, typeAt } from "../fs/Files.ts"
@@ -134,7 +134,6 @@ const detours = ["commondir", "config.worktree", "objects/info/alternates"]
 
 /** The first file of a git directory of ours that is not as we made it, or null. */
 export const changedControl = Effect.fnUntraced(function* (options: NewGitDirectory) {
-  const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   for (const [name, content] of controlFiles(options)) {
     if ((yield* textAt(path.join(options.at, name))) !== content) return name

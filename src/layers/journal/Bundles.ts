@@ -4,7 +4,7 @@
 import { Effect, Option, Record, Schema, Stream } from "effect"
 import { RunId } from "../../domain/Ids.ts"
 import { artifactNames, type ArtifactKey } from "../../domain/Result.ts"
-import type { RunSummary } from "../../services/RunStore.ts"
+import type { RunSummary, StoreError } from "../../services/RunStore.ts"
 import { demandDirectory, type Disk } from "./Disk.ts"
 import { documents, valueOf, type Document } from "./Documents.ts"
 import { failAt } from "./Failure.ts"
@@ -52,7 +52,7 @@ const placesIn = Effect.fnUntraced(function* (disk: Disk, root: string) {
 })
 
 /** A file that cannot be read says no more than one that is missing. */
-const tried = <A>(read: Effect.Effect<Document<A>, unknown>): Effect.Effect<Document<A>> =>
+const tried = <A>(read: Effect.Effect<Document<A>, StoreError>): Effect.Effect<Document<A>> =>
   read.pipe(Effect.catch(() => Effect.succeed<Document<A>>({ _tag: "Unreadable" })))
 
 const present = (disk: Disk, directory: string, key: ArtifactKey) =>

@@ -70,7 +70,6 @@ export const readExcludes = Effect.fnUntraced(function* (
   location: GitLocation,
   entries: ReadonlyArray<TreeEntry>
 ) {
-  const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const read = (at: string) => Effect.map(bytesAt(at), (bytes) => Buffer.from(bytes ?? []).toString("latin1"))
   const rules = entries.filter(

@@ -67,7 +67,6 @@ export const differingInSource = Effect.fnUntraced(function* (
   source: string,
   locks: WorkspaceRecord["layer"]["locks"]
 ) {
-  const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   for (const lock of locks) {
     const bytes = (yield* bytesAt(path.join(source, lock.path))) ?? new Uint8Array()
@@ -87,7 +86,6 @@ const compareLocks = Effect.fnUntraced(function* (
   entries: ReadonlyArray<TreeEntry>,
   directories: ReadonlyArray<string>
 ) {
-  const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const names = lockLines(entries, directories)
     .map((line) => textOf(line.slice(line.indexOf(" ") + 1)))

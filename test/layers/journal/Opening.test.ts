@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, type FileSystem, Layer, Result, type Scope } from "effect"
+import { Effect, type FileSystem, Layer, type PlatformError, Result, type Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { noLine } from "../../../src/domain/JournalCodec.ts"
 import * as Faulty from "../../../src/layers/fs/Faulty.ts"
@@ -283,7 +283,9 @@ describe("what a later version wrote", () => {
         Effect.flatMap(fs.readFileString(runPath("one", name)), (text) =>
           fs.writeFileString(runPath("one", name), JSON.stringify({ ...JSON.parse(text), ...change }))
         )
-      const changes: ReadonlyArray<readonly [string, (name: string) => Effect.Effect<void, unknown>]> = [
+      const changes: ReadonlyArray<
+        readonly [string, (name: string) => Effect.Effect<void, PlatformError.PlatformError | StoreError>]
+      > = [
         ["session.json", (name) => json(name, { schema_version: 2 })],
         ["request.json", (name) => json(name, { schema_version: 2 })],
         ["result.json", (name) => json(name, { schema_version: 2 })],

@@ -194,7 +194,7 @@ describe.each(providers)("the wire of %s", (provider) => {
       const exchange = keptOf(original)
       const player = yield* replayed(model)
       const size = fromOctets(exchange.body).length
-      const context = yield* Effect.context<never>()
+      const context = yield* Effect.context()
       const lengths = fc.array(fc.integer({ min: 1, max: 60 }), { maxLength: 200 })
       yield* Effect.promise(() =>
         fc.assert(
