@@ -3,7 +3,7 @@ import { defineConfig } from "vitest/config"
 
 // One module graph per worker: importing Effect again for every file costs more than the tests. It asks for tests
 // without module-level mutable state and without module mocks.
-const shared = { isolate: false, pool: "forks", testTimeout: 15_000, hookTimeout: 30_000 } as const
+const shared = { isolate: false, pool: "forks", testTimeout: 30_000, hookTimeout: 60_000 } as const
 // Much of most tests is waiting for processes, so one more worker than cores keeps them busy.
 const maxWorkers = availableParallelism() + 1
 
