@@ -75,7 +75,8 @@ export const measureLong = async (
   const megabytes = (run.bytes / 1e6).toFixed(0)
   const many = run.events.toLocaleString("en")
   const table = [
-    `A journal of ${megabytes} MB and ${many} events; medians of ${rounds} interleaved rounds, of ${pairs} pairs for an event and a fork.`,
+    `A run that was cut off after ${many} events: a journal of ${megabytes} MB, most of it the bytes of answers, and a conversation`,
+    `of four megabytes. Medians of ${rounds} interleaved rounds; an event and a fork are measured on the store alone, in ${pairs} pairs.`,
     "",
     "| what | beside | looplane | ratio | budget |",
     "|---|---|---|---|---|",
