@@ -1,7 +1,7 @@
 /**
  * Workspaces on the local disk.
  */
-import { Context, Effect, Exit, FileSystem, Layer, Path, type PlatformError, Ref } from "effect"
+import { Context, Effect, FileSystem, Layer, Path, type PlatformError, Ref } from "effect"
 import { ChildProcessSpawner } from "effect/process"
 import type { TreeId } from "../../domain/Ids.ts"
 import type { Task } from "../../domain/Task.ts"
@@ -128,12 +128,11 @@ const open = Effect.fn("Workspaces.open")(
     const places = yield* placesOf(task, yield* fs.realPath(into))
     const { staging, task_env } = places
     yield* Effect.addFinalizer(() => Effect.forEach([staging, task_env], removeTree, { discard: true }))
-    // A git that was ended in the middle leaves its lock files.
-    yield* Effect.addFinalizer((exit) =>
-      Exit.isSuccess(exit) ? Effect.void : Effect.ignore(sweepForeign(places.store.git_dir))
+    const opening = resumed === undefined ? prepare(task, places) : reopen(task, places, resumed)
+    const { found, opened, prepared, recorder } = yield* opening.pipe(
+      // What was being written when it was cut off, by git or by us, is nobody's any more.
+      Effect.onInterrupt(() => Effect.ignore(sweepForeign(places.store.git_dir)))
     )
-    const { found, opened, prepared, recorder } =
-      resumed === undefined ? yield* prepare(task, places) : yield* reopen(task, places, resumed)
     const workspace: OpenWorkspace = yield* serve(opened, recorder, { found, prepared }, staging)
     return workspace
   },
