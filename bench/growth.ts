@@ -82,7 +82,7 @@ const measure = Effect.fnUntraced(function* (run: string, rounds: number) {
     )
   const append = yield* Effect.scoped(
     Effect.gen(function* () {
-      const { journal } = yield* store.open(run, { accept_loss: false, continuing: false })
+      const { journal } = yield* store.open(run, { accept_loss: false })
       const fresh = yield* Effect.forEach(Array.from({ length: rounds + 1 }), (_, round) =>
         begin(RunId.make(`fresh-${round}`))
       )

@@ -8,6 +8,7 @@ import type { RunRequest } from "../domain/Request.ts"
 import type { RunState } from "../domain/Run.ts"
 import { Models } from "../services/Model.ts"
 import type { Journal, TakenOver } from "../services/RunStore.ts"
+import { Workspaces } from "../services/Workspace.ts"
 import { finishAgain } from "./Finish.ts"
 import { modelsOf, play, type Announcing, type FinishedRun } from "./Run.ts"
 
@@ -57,6 +58,22 @@ export interface ResumeOptions {
   readonly instruction: string | null
 }
 
+/**
+ * The workspace as the journal knows it; null when the run's process died before it had one. A run whose workspace cannot
+ * be had now is not over: what is missing may come back, so it is refused and stays what it is.
+ */
+const restore = Effect.fnUntraced(function* (
+  { directory, run_id }: Journal,
+  task: RunRequest["task"],
+  { prepared, tree }: RunState
+) {
+  if (prepared === null) return null
+  const workspaces = yield* Workspaces
+  return yield* workspaces
+    .open({ task, directory, resume: { prepared, tree: tree ?? prepared.tree } })
+    .pipe(Effect.mapError(({ message }) => refuse(`run ${run_id} cannot be gone on with: ${message}`)))
+})
+
 /** Whether there is anything to do for a run without a follow-up task. */
 const demandWork = (state: RunState, hasResult: boolean, instruction: string | null) =>
   state.ended !== null && hasResult && instruction === null
@@ -72,7 +89,7 @@ const demandWork = (state: RunState, hasResult: boolean, instruction: string | n
  * when the store does; everything else is a result.
  */
 export const resume = Effect.fn("Resume.resume")(function* <E = never>(
-  { active_ms, complete, journal, lost, request }: TakenOver,
+  { active_ms, complete, discard, journal, lost, request }: TakenOver,
   options: ResumeOptions & Announcing<E>
 ) {
   const { instruction } = options
@@ -101,6 +118,8 @@ export const resume = Effect.fn("Resume.resume")(function* <E = never>(
     resumed_step: state.answered_step,
     models: modelsOf(candidates)
   }
+  const workspace = yield* restore(journal, task, state)
+  if (instruction !== null) yield* discard
   yield* instruction === null
     ? journal.append({
         event_type: "session.resumed",
@@ -110,6 +129,11 @@ export const resume = Effect.fn("Resume.resume")(function* <E = never>(
         event_type: "session.continued",
         data: { ...successor, active_ms: 0, instruction }
       })
+  if (workspace !== null)
+    yield* journal.append({
+      event_type: "workspace.restored",
+      data: { tree: yield* workspace.tree, found: workspace.found }
+    })
   const change = changedModel(request, state, candidates)
   const notes = [
     ...(change === null ? [] : [change]),
@@ -119,5 +143,5 @@ export const resume = Effect.fn("Resume.resume")(function* <E = never>(
   // As they were found: a follow-up task has none.
   yield* abandon(journal, state.pending)
   yield* journal.barrier
-  return yield* play(journal, request, instruction === null ? active_ms : 0, options)
-})
+  return yield* play(journal, request, instruction === null ? active_ms : 0, workspace, options)
+}, Effect.scoped)

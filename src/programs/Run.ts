@@ -51,26 +51,6 @@ const prepareWorkspace = Effect.fnUntraced(function* (journal: Journal, task: Ta
   return workspace
 })
 
-/** The workspace of a run that was there before, as its journal knows it. */
-const restoreWorkspace = Effect.fnUntraced(function* (
-  journal: Journal,
-  task: Task,
-  resume: { readonly prepared: OpenWorkspace["prepared"]; readonly tree: OpenWorkspace["prepared"]["tree"] }
-) {
-  const workspaces = yield* Workspaces
-  // A run whose workspace cannot be had now is not over: what is missing may come back.
-  const workspace = yield* workspaces
-    .open({ task, directory: journal.directory, resume })
-    .pipe(
-      Effect.mapError(({ message }) => refuse(`run ${journal.run_id} cannot be gone on with: ${message}`))
-    )
-  yield* journal.append({
-    event_type: "workspace.restored",
-    data: { tree: resume.tree, found: workspace.found }
-  })
-  return workspace
-})
-
 /** Sizes that nobody knows: every edit is then measured by a diff of the whole patch. */
 const unmeasured: EditedFiles = new Map([
   ["", { before: { bytes: Infinity, lines: Infinity }, after: { bytes: Infinity, lines: Infinity } }]
@@ -81,22 +61,13 @@ const story = Effect.fnUntraced(function* (
   journal: Journal,
   task: Task,
   stopwatch: Stopwatch,
-  opened: Ref.Ref<OpenWorkspace | null>
+  opened: Ref.Ref<OpenWorkspace | null>,
+  restored: OpenWorkspace | null
 ) {
   const { candidates } = yield* Models
   const checks = yield* Checks
   const known = yield* journal.state
   yield* Effect.forkScoped(candidates[0].warm)
-  // Nothing is asked of a model before a run that was there has its workspace again.
-  const restored =
-    known.prepared === null
-      ? null
-      : yield* stopwatch.pause(
-          restoreWorkspace(journal, task, {
-            prepared: known.prepared,
-            tree: known.tree ?? known.prepared.tree
-          })
-        )
   const opening = yield* (
     restored === null ? prepareWorkspace(journal, task) : Effect.succeed(restored)
   ).pipe(
@@ -165,22 +136,23 @@ const recordInterruption = (journal: Journal) =>
     )
 
 /**
- * Plays a run whose journal is open to its end. Interrupting it leaves the run without a terminal event, and its bundle
- * says so.
+ * Plays a run whose journal is open to its end, in the workspace that it had, if it had one. Interrupting it leaves the
+ * run without a terminal event, and its bundle says so.
  */
 export const play = Effect.fnUntraced(function* <E = never>(
   journal: Journal,
   request: RunRequest,
   used_ms: number,
+  restored: OpenWorkspace | null,
   { announce }: Announcing<E>
 ) {
   const { task } = request
   return yield* Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
       const stopwatch = yield* makeStopwatch(task.limits.wall_time_seconds * 1000, used_ms)
-      const opened = yield* Ref.make<OpenWorkspace | null>(null)
+      const opened = yield* Ref.make<OpenWorkspace | null>(restored)
       const exit = yield* restore(
-        Effect.scoped(story(journal, task, stopwatch, opened)).pipe(
+        Effect.scoped(story(journal, task, stopwatch, opened, restored)).pipe(
           Effect.catchTags({
             GitError: (error) => Effect.succeed(ending("workspace_failed", error.message)),
             WorkspaceError: (error) => Effect.succeed(ending("workspace_failed", error.message)),
@@ -252,5 +224,5 @@ export const run = Effect.fn("Run.run")(function* <E = never>(
     sandbox: (yield* Sandbox).kind
   }
   const journal = yield* openJournal(run_id, request)
-  return yield* play(journal, request, 0, options)
+  return yield* play(journal, request, 0, null, options)
 }, Effect.scoped)

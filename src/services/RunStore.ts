@@ -62,6 +62,9 @@ export interface TakenOver {
   readonly active_ms: number
   /** Whether the run has ended and its bundle is whole: nothing is left to do but a follow-up task. */
   readonly complete: boolean
+  /** Removes result, receipt and patch of an end that will not be the run's any more. Before a follow-up task is in the
+   * journal, and not before it is certain that there is something to work in. */
+  readonly discard: Effect.Effect<void, StoreError>
   /** Events that were lost before the journal's head, and gone on without. */
   readonly lost: number
 }
@@ -102,12 +105,11 @@ export class RunStore extends Context.Service<
      * Takes a run over. What a dying writer left unfinished is put right: a journal that is longer than the head rolls
      * it forward, an unfinished line behind it is dropped, a manifest that is gone is made anew, a fork takes in the
      * history that it begins with. A journal that has lost events is refused with their number unless `accept_loss`;
-     * what is cut off then is kept beside it. `continuing`: a run that ended takes a follow-up task, so its result,
-     * receipt and patch of before are no longer the run's and are removed first.
+     * what is cut off then is kept beside it.
      */
     readonly open: (
       run: string,
-      options: { readonly accept_loss: boolean; readonly continuing: boolean }
+      options: { readonly accept_loss: boolean }
     ) => Effect.Effect<TakenOver, StoreError, Scope.Scope>
     /** A new run that begins where another one stood after its event `sequence`. Costs the same however long that
      * one's history is; its own first turn takes the history in, and needs the source until then. */

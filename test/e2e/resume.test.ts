@@ -204,6 +204,25 @@ describe("resume", () => {
     assert.include(JSON.stringify(it.server.calls.at(-1)?.json), "Add notes.")
   })
 
+  it("refuses a follow-up that has nothing to work in, and the patch of before is still there", async () => {
+    await using it = await world(byTurn([...story, says("Noted.")]))
+    await it.exec().done
+    const away = join(it.home.tmp, "git")
+    renameSync(join(it.directory(), "git"), away)
+    rmSync(join(it.directory(), "workspace"), { recursive: true })
+    const evidence = ["result.json", "receipt.json", "changes.patch", "verification.json", "test.log"]
+    const bytes = () => evidence.map((name) => readFileSync(join(it.directory(), name), "utf8"))
+    const before = [...bytes(), readFileSync(join(it.directory(), "events.jsonl"), "utf8")]
+    const refused = await it.looplane("resume", "last", "Add notes.")
+    assert.strictEqual(refused.code, 2)
+    assert.match(refused.stderr, /cannot be gone on with/)
+    assert.deepStrictEqual([...bytes(), readFileSync(join(it.directory(), "events.jsonl"), "utf8")], before)
+    rmSync(join(it.directory(), "git"), { recursive: true, force: true })
+    renameSync(away, join(it.directory(), "git"))
+    const continued = await it.looplane("resume", "last", "Add notes.")
+    assert.strictEqual(continued.json()["terminal_reason"], "verified", continued.stderr)
+  })
+
   it("goes on with another model when told so, and the result says it", async () => {
     await using it = await world(byTurn(story, new Map([[1, stall()]])))
     const running = it.exec()

@@ -162,7 +162,7 @@ const live = (scenario: Scenario, { fileSystem, memory }: Remains, life: Life) =
         const run_id = runId(`r-${runs.length + 1}`)
         return (yield* run({ ...exampleTask, baseline: true }, { run_id })).result
       }
-      const taken = yield* store.open(begun.directory, { accept_loss: false, continuing: false })
+      const taken = yield* store.open(begun.directory, { accept_loss: false })
       return (yield* resume(taken, { instruction: null })).result
     }).pipe(Effect.scoped, Effect.provide(Layer.mergeAll(world, approval).pipe(Layer.provide(platform))))
     const fiber = yield* Effect.forkChild(program, { startImmediately: true })

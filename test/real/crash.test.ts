@@ -88,7 +88,7 @@ const live = (runs: string, repo: { readonly root: string; readonly head: string
       const store = yield* RunStore
       const begun = yield* store.unfinished
       if (begun !== null) {
-        const taken = yield* store.open(begun.directory, { accept_loss: false, continuing: false })
+        const taken = yield* store.open(begun.directory, { accept_loss: false })
         return yield* resume(taken, { instruction: null })
       }
       const found = yield* store.list({ limit: 9, query: null })

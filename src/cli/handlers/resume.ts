@@ -114,7 +114,7 @@ export const resumeRun = Effect.fn("cli.resumeRun")(function* (input: ResumeInpu
     Effect.gen(function* () {
       const store = yield* RunStore
       const taken = yield* store
-        .open(directory, { accept_loss: input.acceptLoss, continuing: instruction !== null })
+        .open(directory, { accept_loss: input.acceptLoss })
         .pipe(Effect.catch(refused))
       return yield* resume(taken, { instruction, announce })
     })

@@ -19,7 +19,6 @@ import { manifestFile, openJournal } from "./Writer.ts"
 
 export interface Takeover {
   readonly accept_loss: boolean
-  readonly continuing: boolean
   /** A new one: whoever wrote the run before stops at its next barrier. */
   readonly writer_token: string
 }
@@ -64,7 +63,7 @@ const refuseLoss = (failure: StoreError, lost: number, more: boolean): StoreErro
 export const takeOver = Effect.fnUntraced(function* (
   disk: Disk,
   place: Place,
-  { accept_loss, continuing, writer_token }: Takeover
+  { accept_loss, writer_token }: Takeover
 ): Effect.fn.Return<TakenOver, StoreError, Scope.Scope> {
   const { path } = disk
   const { directory, run_id } = place
@@ -104,7 +103,7 @@ export const takeOver = Effect.fnUntraced(function* (
   yield* disk.replace(path.join(directory, artifactNames.session), manifestFile(manifest), { synced: true })
   yield* disk.syncDirectory(directory)
   // Evidence of an end that is not the run's, or will not be.
-  if (continuing || state.ended === null || lost > 0) yield* removeEvidence(disk, directory)
+  if (state.ended === null || lost > 0) yield* removeEvidence(disk, directory)
 
   const journal = yield* openJournal({
     disk,
@@ -132,6 +131,7 @@ export const takeOver = Effect.fnUntraced(function* (
     request,
     active_ms: time.active_ms,
     complete: state.ended !== null && missing.length === 0,
+    discard: removeEvidence(disk, directory),
     lost
   }
 })

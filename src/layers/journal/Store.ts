@@ -85,7 +85,7 @@ const layerWithLock = (
 
       const open = Effect.fn("RunStore.open")(function* (
         run: string,
-        wanted: { readonly accept_loss: boolean; readonly continuing: boolean }
+        wanted: { readonly accept_loss: boolean }
       ) {
         const place = yield* findPlace(disk, root, run)
         yield* lock.acquire(path.join(place.directory, lockName)).pipe(

@@ -14,7 +14,6 @@ type Lane = "main" | "opening" | "preflight"
 const laneOf = ({ event_type, data }: RunEvent): Lane => {
   switch (event_type) {
     case "workspace.prepared":
-    case "workspace.restored":
       return "opening"
     case "verification.started":
     case "verification.completed":

@@ -216,6 +216,7 @@ export const layerReplay = (
               request,
               active_ms: resumed?.active_ms ?? 0,
               complete: reel.state().ended !== null,
+              discard: Effect.void,
               lost: resumed?.lost_events ?? 0
             }
           }),

@@ -90,8 +90,9 @@ export const workspaces = (reel: Reel, places: Map<string, { readonly wrote: Arr
           const prepared = reel.find(is("workspace.prepared"))
           return Effect.map(failing(prepared, ""), ({ data }) => workspace(data, null))
         }
+        // Where it could not be had, the recorded process said nothing at all.
         const restored = reel.find(is("workspace.restored"))
-        return Effect.map(failing(restored, ""), ({ data }) => workspace(resume.prepared, data.found))
+        return Effect.succeed(workspace(resume.prepared, restored?.data.found ?? null))
       })
   })
 }

@@ -5,7 +5,7 @@ import { artifactNames } from "../../../src/domain/Result.ts"
 import { RunStore } from "../../../src/services/RunStore.ts"
 import { create, resultOf, root, runId, runPath, snapshot, story, wholeRun, world } from "./support.ts"
 
-const careful = { accept_loss: false, continuing: false }
+const careful = { accept_loss: false }
 
 describe("finding a run", () => {
   it.effect("takes an id, the beginning of one, the last, and a path", () => {

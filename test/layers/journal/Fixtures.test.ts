@@ -76,7 +76,7 @@ describe("a bundle of an earlier version", () => {
             const { entries } = yield* store.show("every-event")
             yield* Effect.scoped(
               Effect.gen(function* () {
-                const taken = yield* store.open("every-event", { accept_loss: false, continuing: false })
+                const taken = yield* store.open("every-event", { accept_loss: false })
                 assert.deepStrictEqual(yield* taken.journal.state, foldOf(entries))
                 assert.deepInclude(taken, { lost: 0, complete: true })
                 assert.isTrue(yield* fs.exists(`${directory}/result.json`))
@@ -84,8 +84,8 @@ describe("a bundle of an earlier version", () => {
             )
             yield* Effect.scoped(
               Effect.gen(function* () {
-                const taken = yield* store.open("every-event", { accept_loss: false, continuing: true })
-                assert.isFalse(taken.complete)
+                const taken = yield* store.open("every-event", { accept_loss: false })
+                yield* taken.discard
                 for (const name of ["result.json", "receipt.json", "changes.patch"])
                   assert.isFalse(yield* fs.exists(`${directory}/${name}`), name)
                 yield* taken.journal.append(note("one more"))

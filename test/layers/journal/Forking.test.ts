@@ -21,8 +21,7 @@ import {
 
 const fork = (run: string, sequence: number, id: string) =>
   Effect.flatMap(RunStore, (store) => store.fork(run, { sequence, run_id: runId(id) }))
-const open = (id: string) =>
-  Effect.flatMap(RunStore, (store) => store.open(id, { accept_loss: false, continuing: false }))
+const open = (id: string) => Effect.flatMap(RunStore, (store) => store.open(id, { accept_loss: false }))
 const show = (id: string) => Effect.flatMap(RunStore, (store) => store.show(id))
 const events = (entries: ReadonlyArray<StoredEntry>) => entries.map((entry) => entry.event)
 

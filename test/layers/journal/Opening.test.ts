@@ -20,7 +20,7 @@ import {
   world
 } from "./support.ts"
 
-const carefully = { accept_loss: false, continuing: false }
+const carefully = { accept_loss: false }
 const open = (id: string, options: Partial<typeof carefully> = {}) =>
   Effect.flatMap(RunStore, (store) => store.open(id, { ...carefully, ...options }))
 const show = (id: string) => Effect.flatMap(RunStore, (store) => store.show(id))
@@ -437,9 +437,11 @@ describe("taking a run over", () => {
     })
     return Effect.gen(function* () {
       yield* wholeRun("one")
-      yield* opened("one", { continuing: true }, ({ complete, journal }) =>
+      yield* opened("one", {}, ({ complete, discard, journal }) =>
         Effect.gen(function* () {
-          assert.isFalse(complete)
+          assert.isTrue(complete)
+          assert.isTrue(yield* fs.exists(runPath("one", "changes.patch")))
+          yield* discard
           assert.isFalse(seen.slice(-12).includes("write events.jsonl"))
           yield* journal.append(note("the next task"))
           seen.length = 0
@@ -448,7 +450,7 @@ describe("taking a run over", () => {
       assert.include(seen, "write events.jsonl")
       seen.length = 0
       yield* wholeRun("two")
-      yield* Effect.scoped(open("two", { continuing: true }))
+      yield* opened("two", {}, ({ discard }) => discard)
       const removed = seen.filter((step) => step.startsWith("remove"))
       assert.deepStrictEqual(removed, [
         "remove result.json",

@@ -170,7 +170,7 @@ describe("the store on a real disk", () => {
         )
         yield* fs.writeFileString(`${runRoot}/one/session.json`, "")
         const child = yield* holder(`${runRoot}/one/${Store.lockName}`)
-        const careful = { accept_loss: false, continuing: false }
+        const careful = { accept_loss: false }
         const refused = yield* Effect.flip(Effect.scoped(store.open("one", careful)))
         assert.strictEqual(refused.reason, "busy")
         assert.include(refused.message, "another process is working on run one")
@@ -218,7 +218,7 @@ describe("the store on a real disk", () => {
           for (const look of [
             Effect.asVoid(store.show("run-7")),
             Effect.asVoid(store.fork("run-7", { sequence: 3, run_id: runId("fork") })),
-            Effect.asVoid(Effect.scoped(store.open("run-7", { accept_loss: false, continuing: false })))
+            Effect.asVoid(Effect.scoped(store.open("run-7", { accept_loss: false })))
           ])
             assert.deepInclude(yield* Effect.flip(look), {
               reason: "damaged",
