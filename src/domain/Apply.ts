@@ -26,6 +26,9 @@ export interface SurveyedPath extends PatchedPath {
   readonly conversion: string | null
   /** Whether the disk keeps executable bits (`core.fileMode`). */
   readonly modes: boolean
+  /** What the index says of the path that keeps git from looking at the file; `skip-worktree` is also how a sparse
+   * checkout leaves it out. */
+  readonly mark: "skip-worktree" | "assume-unchanged" | null
 }
 
 export interface Texts {
@@ -117,7 +120,10 @@ const decideFiles = (
     const to: FileOnly = { _tag: "File", bytes, executable }
     return sameNode(to, now) ? { _tag: "Keep" } : write(to, !sameNode(to, patched), form)
   }
-  if (conversion !== null) return conflict(`changed by both, and git converts it (${conversion})`)
+  if (conversion !== null)
+    return conflict(
+      `git converts it (${conversion}), so it cannot be told from yours: --branch NAME takes it`
+    )
   if ([base, patched, now].some((node) => isBinary(node.bytes)))
     return conflict("changed by both, and binary")
   const texts = { base: base.bytes, ours: now.bytes, theirs: patched.bytes }
@@ -146,7 +152,12 @@ export const decide = (surveyed: SurveyedPath): Decision => {
       ? write(patched, false, form)
       : conflict(`added by the patch, and ${kindOf(now)} is there already`)
   }
-  if (now === undefined) return conflict("changed by the patch, and gone from your tree")
+  if (now === undefined)
+    return conflict(
+      surveyed.mark === "skip-worktree"
+        ? "changed by the patch, and left out of your checkout: git sparse-checkout add its directory, or --branch NAME"
+        : "changed by the patch, and gone from your tree"
+    )
   if (patched === undefined) return conflict("deleted by the patch, and changed in your tree")
   if (isFile(base) && isFile(patched) && isFile(now))
     return decideFiles(base, patched, now, form, surveyed.conversion)

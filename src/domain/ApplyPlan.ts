@@ -1,7 +1,7 @@
 /**
  * The plan of a whole patch against a tree that moved on. It names no path that the patch does not.
  */
-import { decide, type MergedText, settle, type Settled, type SurveyedPath } from "./Apply.ts"
+import { decide, type MergedText, sameNode, settle, type Settled, type SurveyedPath } from "./Apply.ts"
 import type { Form } from "./ApplyText.ts"
 import { changeOf, type FileNode } from "./patch/FileSet.ts"
 import type { ChangedFile } from "./Result.ts"
@@ -80,7 +80,9 @@ export const planApply = (
         kept.push(path)
         break
       case "Write":
-        step(decision.to, decision.merged, decision.form)
+        // A merge may find that the user's text has it all.
+        if (sameNode(room.now, decision.to)) kept.push(path)
+        else step(decision.to, decision.merged, decision.form)
         break
       case "Conflict": {
         const { marked, reason } = decision

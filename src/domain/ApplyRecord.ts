@@ -36,8 +36,13 @@ export const ApplyRecord = Schema.Struct({
    * the rest was put back and what that path was before is kept here.
    */
   phase: Schema.Literals(["prepared", "done", "undoing", "left"]),
-  /** The commit that was made of it. */
+  /** The commit that was made of it; null until it is on its branch. */
   commit: Schema.NullOr(CommitId),
+  /** The commit that is to be made of it, objects and all, and what it goes on: HEAD, and the branch that HEAD names,
+   * null for none. Once it is on its branch there is no way back. */
+  onto: Schema.optionalKey(
+    Schema.Struct({ ref: Schema.NullOr(Schema.String), parent: CommitId, commit: CommitId })
+  ),
   files: Schema.Array(
     Schema.Struct({
       path: Schema.String,

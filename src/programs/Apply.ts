@@ -103,16 +103,19 @@ const choose = Effect.fnUntraced(function* (target: ApplyTarget) {
   return { summary, root }
 })
 
+const recoveryWords: Readonly<Record<Recovery["outcome"], string>> = {
+  finished: "was whole already",
+  committed: "is whole and committed",
+  not_committed: "was whole already, and is not committed: HEAD is not where it was",
+  put_back: "was put back"
+}
+
 const sayRecovered = (target: ApplyTarget, recovered: ReadonlyArray<Recovery>) =>
   Effect.forEach(
     recovered,
     ({ foreign, outcome, run_id, saved }) =>
       Effect.gen(function* () {
-        yield* target.say(
-          outcome === "finished"
-            ? `an apply of run ${run_id} that was cut off was whole already`
-            : `an apply of run ${run_id} that was cut off was put back`
-        )
+        yield* target.say(`an apply of run ${run_id} that was cut off ${recoveryWords[outcome]}`)
         if (foreign.length > 0)
           yield* target.say(
             `changed since, so left as they are: ${foreign.join(", ")} (what they were is in ${saved ?? "the record"})`
@@ -188,17 +191,12 @@ export const applyRun = Effect.fn("Apply.applyRun")(function* (options: ApplyOpt
     commit: null
   } as const
   if (options.check) return done(outcome)
-  const record = yield* tree.write(steps, {
-    run_id,
-    patch_digest,
-    unverified: doubt !== null,
-    conflicts: conflicts.length > 0
-  })
-  return done(
-    options.commit
-      ? { ...outcome, commit: yield* tree.commit(record, steps, { run_id, instruction }) }
-      : outcome
+  const { commit } = yield* tree.write(
+    steps,
+    { run_id, patch_digest, unverified: doubt !== null, conflicts: conflicts.length > 0 },
+    options.commit ? { run_id, instruction } : null
   )
+  return done({ ...outcome, commit })
 }, Effect.scoped)
 
 /** The run that is meant, also when nothing of it is left but its id. */

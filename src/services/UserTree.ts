@@ -30,7 +30,8 @@ export interface PatchSource {
 /** How an apply that was cut off was put right. */
 export interface Recovery {
   readonly run_id: RunId
-  readonly outcome: "finished" | "put_back"
+  /** `not_committed`: whole, but HEAD has moved since, so that nothing was committed on it. */
+  readonly outcome: "finished" | "committed" | "not_committed" | "put_back"
   /** Paths that somebody changed since: they stay, and what they were before is kept in `saved`. */
   readonly foreign: ReadonlyArray<string>
   readonly saved: string | null
@@ -56,10 +57,12 @@ export interface OpenUserTree {
    * paths through a symlinked directory, into a git directory or into a submodule. */
   readonly survey: (source: PatchSource) => Effect.Effect<ReadonlyArray<SurveyedPath>, UserTreeError>
   readonly merge: (texts: Texts) => Effect.Effect<MergedText | null, UserTreeError>
-  /** All or nothing, also over a crash: see `ApplyRecord`. Refuses when a path is no longer what the step says. */
+  /** All or nothing, also over a crash: see `ApplyRecord`. Refuses when a path is no longer what the step says. With a
+   * commit, the paths and nothing else are committed on top of HEAD, and that is part of the all. */
   readonly write: (
     steps: ReadonlyArray<ApplyStep>,
-    about: ApplyAbout
+    about: ApplyAbout,
+    commit: NewCommit | null
   ) => Effect.Effect<ApplyRecord, UserTreeError>
   /** The newest whole apply of the run, or of any; null when there is none. */
   readonly last: (run_id: RunId | null) => Effect.Effect<ApplyRecord | null, UserTreeError>
@@ -73,12 +76,6 @@ export interface OpenUserTree {
   ) => Effect.Effect<CommitId, UserTreeError>
   /** Refuses unless exactly these paths could be committed on top of HEAD. */
   readonly checkCommit: (surveyed: ReadonlyArray<SurveyedPath>) => Effect.Effect<void, UserTreeError>
-  /** Commits the paths of a whole apply on the current branch. */
-  readonly commit: (
-    record: ApplyRecord,
-    steps: ReadonlyArray<ApplyStep>,
-    commit: NewCommit
-  ) => Effect.Effect<CommitId, UserTreeError>
 }
 
 export class UserTree extends Context.Service<

@@ -38,6 +38,7 @@ const surveyed = (
   rules: { text: "unspecified", eol: "unspecified", autocrlf: null, core_eol: null },
   conversion: null,
   modes: true,
+  mark: null,
   ...more
 })
 
@@ -111,7 +112,7 @@ describe("the decision", () => {
     const decision = decide(row)
     assert.strictEqual(
       decision._tag === "Conflict" ? decision.reason : "",
-      "changed by both, and git converts it (filter=lfs)"
+      "git converts it (filter=lfs), so it cannot be told from yours: --branch NAME takes it"
     )
   })
 

@@ -320,10 +320,13 @@ describe("on a branch", () => {
     assert.deepStrictEqual(diffTrees(before, look(repo.root)), [])
     assert.deepStrictEqual(readFileSync(join(repo.root, ".git", "index")), index)
     assert.isFalse(existsSync(join(repo.folder, "hook-ran")))
+    const both = await run.apply(["--branch", "fix/more", "--commit"])
+    assert.strictEqual(both.code, 2)
+    assert.match(both.stderr, /--branch makes a commit of its own/)
     const twice = await run.apply(["--branch", "fix/add"])
     assert.strictEqual(twice.code, 2)
     assert.match(twice.stderr, /there is a branch fix\/add already/)
-    for (const name of ["fix", "-x", "a..b", "HEAD"]) {
+    for (const name of ["fix", "-x", "a..b", "HEAD", "@", "refs/heads/q", "fix/add/below"]) {
       const refused = await run.apply([`--branch=${name}`])
       assert.strictEqual(refused.code, 2, name)
       assert.isTrue(oneLine(refused.stderr), refused.stderr)
@@ -395,6 +398,16 @@ describe("with --commit", () => {
       "a merge",
       (repo: Repo) => writeFileSync(join(repo.root, ".git", "MERGE_HEAD"), `${repo.head}\n`),
       /in the middle of a merge/
+    ],
+    [
+      "a git that holds the index",
+      (repo: Repo) => writeFileSync(join(repo.root, ".git", "index.lock"), ""),
+      /index\.lock is there: wait for the git that made it/
+    ],
+    [
+      "a file that git is not to look at",
+      (repo: Repo) => repo.git("update-index", "--skip-worktree", addFix.path),
+      /is marked skip-worktree in the index: git update-index --no-skip-worktree/
     ]
   ] as const)("refuses over %s", async (_, meddle, why) => {
     await using run = await ended()

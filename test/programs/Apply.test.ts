@@ -113,7 +113,8 @@ const surveyed = (path: string, now: string): SurveyedPath => ({
   inside: null,
   rules: { text: "unspecified", eol: "unspecified", autocrlf: null, core_eol: null },
   conversion: null,
-  modes: true
+  modes: true,
+  mark: null
 })
 
 const recordOf = (run_id: string, made: CommitId | null): ApplyRecord => ({
@@ -157,10 +158,10 @@ const worldOf = (world: World) => {
     recovered: [],
     survey: () => Effect.succeed(world.tree ?? [surveyed("a", "old\n")]),
     merge: () => Effect.succeed({ bytes: new TextEncoder().encode("<<<<<<<\n"), clean: false }),
-    write: (steps, about) =>
+    write: (steps, about, wanted) =>
       Effect.sync(() => {
         seen.written.push({ steps, about })
-        return recordOf(about.run_id, null)
+        return recordOf(about.run_id, wanted === null ? null : commit)
       }),
     last: (run_id) =>
       Effect.sync(() => {
@@ -169,8 +170,7 @@ const worldOf = (world: World) => {
       }),
     undo: () => Effect.succeed(world.changed ?? []),
     branch: () => Effect.succeed(commit),
-    checkCommit: () => Effect.void,
-    commit: () => Effect.succeed(commit)
+    checkCommit: () => Effect.void
   }
   const find = (run: string) => {
     const found = summaries.find((each) => each.run_id === run)

@@ -41,6 +41,8 @@ const refuseIdle = (input: ApplyInput): Effect.Effect<void, Refusal> => {
     return Effect.fail(
       refuse("--branch does not touch your files: --check and --conflicts have nothing to do there")
     )
+  if (branch && input.commit)
+    return Effect.fail(refuse("--branch makes a commit of its own: give it without --commit"))
   if (input.commit && input.conflicts)
     return Effect.fail(refuse("--conflicts writes what nobody should commit: give it without --commit"))
   return Effect.void

@@ -9,18 +9,14 @@ import { sameBytes } from "../../domain/Bytes.ts"
 import { CommitId } from "../../domain/Ids.ts"
 import type { FileNode } from "../../domain/patch/FileSet.ts"
 import type { NewCommit, PatchSource } from "../../services/UserTree.ts"
-import { displayName, git, joinNul, lineOf, nameOf, runGit } from "../git/GitBinary.ts"
+import { displayName, git, lineOf, nameOf, runGit } from "../git/GitBinary.ts"
 import { infoAt } from "../fs/Files.ts"
 import { entriesOf } from "../workspace/Trees.ts"
 import { explained, failed, refused } from "./Fault.ts"
+import { type CommitOnto, headOf, here, indexInfo, indexLine, nowhere } from "./Land.ts"
 import type { Place } from "./Place.ts"
 import { applyToBase, makeScratch, nodeOf, readBlobs, type Scratch } from "./Scratch.ts"
 import { identityOf, readSettings } from "./Settings.ts"
-
-const here = ({ location, root }: Place, args: ReadonlyArray<string>) => ({
-  cwd: root,
-  args: [`--git-dir=${location.git_dir}`, `--work-tree=${root}`, ...args]
-})
 
 /** The environment of a git that commits for the user, now. */
 const committer = Effect.fnUntraced(function* (place: Place) {
@@ -50,16 +46,13 @@ const commitTree = (
     (bytes) => CommitId.make(lineOf(bytes))
   )
 
-const headOf = (place: Place) =>
-  Effect.map(git(here(place, ["rev-parse", "--verify", "HEAD^{commit}"])), lineOf)
-
 /** A new branch that is its base plus the patch. */
 export const makeBranch = Effect.fnUntraced(
   function* (place: Place, source: PatchSource, name: string, commit: NewCommit) {
     const { location } = place
     const ref = `refs/heads/${name}`
     const named = yield* runGit(here(place, ["check-ref-format", ref]))
-    if (named.exit_code !== 0 || name.startsWith("-") || name === "HEAD")
+    if (named.exit_code !== 0 || /^(?:-|refs\/|HEAD$|@$)/.test(name))
       return yield* refused(`${JSON.stringify(name)} is no name for a branch`)
     const found = yield* runGit(here(place, ["rev-parse", "--verify", "--quiet", "--end-of-options", ref]))
     if (found.exit_code === 0)
@@ -72,9 +65,9 @@ export const makeBranch = Effect.fnUntraced(
     const tree = yield* applyToBase(scratch, source)
     const made = yield* commitTree(scratch, tree, source.base_commit, commit, env)
     // All zeros: the reference must not have come to be meanwhile.
-    const nothing = "0".repeat(made.length)
+    const nobody = "0".repeat(made.length)
     yield* git({
-      ...here(place, ["update-ref", "-m", `looplane apply ${commit.run_id}`, ref, made, nothing]),
+      ...here(place, ["update-ref", "-m", `looplane apply ${commit.run_id}`, ref, made, nobody]),
       env
     }).pipe(Effect.mapError((cause) => refused(`the branch ${name} cannot be made: ${cause.message}`, cause)))
     return made
@@ -130,6 +123,11 @@ export const checkCommit = Effect.fnUntraced(
       if ((yield* infoAt(disk.path.join(location.git_dir, file))) !== undefined)
         return yield* refused(`git is in the middle of ${what} here: end it first, or apply without --commit`)
     }
+    const lock = disk.path.join(location.git_dir, "index.lock")
+    if ((yield* infoAt(lock)) !== undefined)
+      return yield* refused(
+        `${lock} is there: wait for the git that made it, or remove it if none is running, or apply without --commit`
+      )
     const staged = yield* runGit(
       here(place, ["diff-index", "--cached", "--quiet", "--no-ext-diff", "--no-textconv", "HEAD", "--"])
     )
@@ -139,7 +137,12 @@ export const checkCommit = Effect.fnUntraced(
       return yield* refused(
         "there are staged changes: commit or unstage them first, or apply without --commit"
       )
-    const head = yield* headOf(place)
+    const marked = surveyed.find(({ mark }) => mark !== null)
+    if (marked !== undefined)
+      return yield* refused(
+        `${marked.path} is marked ${marked.mark} in the index: git update-index --no-${marked.mark} ${marked.path} first, or apply without --commit`
+      )
+    const { head } = yield* headOf(place)
     const scratch = yield* makeScratch({ location, commit: head, run_directory: null, into: null })
     const there = yield* atHead(place, scratch, head, new Set(surveyed.map(({ path }) => path)))
     const changed = surveyed.find((each) => !sameAsHead(there.get(each.path)?.node, each))
@@ -153,57 +156,39 @@ export const checkCommit = Effect.fnUntraced(
   Effect.mapError(explained("refused", "nothing can be committed here"))
 )
 
-const indexLine = (mode: string, id: string, path: string): string => `${mode} ${id}\t${nameOf(path)}`
-
-/** Commits what the steps wrote on top of HEAD, and tells the user's index of these paths alone. */
-export const commitSteps = Effect.fnUntraced(
+/** The commit of what the steps write, on top of HEAD: durable, and on no branch yet. */
+export const prepareCommit = Effect.fnUntraced(
   function* (place: Place, steps: ReadonlyArray<ApplyStep>, commit: NewCommit) {
     const { location } = place
     const env = yield* committer(place)
-    const head = yield* headOf(place)
+    const { head, ref } = yield* headOf(place)
     const scratch = yield* makeScratch({
       location,
       commit: head,
       run_directory: null,
       into: objectsOf(place)
     })
-    const before = yield* atHead(place, scratch, head, new Set(steps.map(({ path }) => path)))
-    const nothing = "0".repeat(head.length)
-    const after = yield* Effect.forEach(steps, ({ form, path, to }) =>
+    const lines = yield* Effect.forEach(steps, ({ form, path, to }) =>
       Effect.gen(function* () {
-        if (to?._tag !== "File" && to?._tag !== "Symlink") return indexLine("0", nothing, path)
+        if (to?._tag !== "File" && to?._tag !== "Symlink") return indexLine(nowhere, head, nameOf(path))
         const file = to._tag === "File"
         const stdin = file ? (form === "crlf" ? toLf(to.bytes) : to.bytes) : Buffer.from(to.target)
         const id = lineOf(yield* scratch.run(["hash-object", "-w", "--no-filters", "--stdin"], { stdin }))
-        return indexLine(file ? (to.executable ? "100755" : "100644") : "120000", id, path)
+        return indexLine(file ? (to.executable ? "100755" : "100644") : "120000", id, nameOf(path))
       })
     )
-    // Deletions first: a file may take the place of a directory, and the other way round.
-    const ordered = after.toSorted((a, b) => Number(b.startsWith("0 ")) - Number(a.startsWith("0 ")))
-    const stdin = joinNul(ordered)
     yield* scratch.run(["read-tree", head])
-    yield* scratch.run(["update-index", "-z", "--index-info"], { stdin })
+    yield* scratch.run(["update-index", "-z", "--index-info"], { stdin: indexInfo(lines) })
     const tree = lineOf(yield* scratch.run(["write-tree", "--missing-ok"]))
-    const made = yield* commitTree(scratch, tree, head, commit, env)
-    const index = (records: ReadonlyArray<string>) =>
-      git({ ...here(place, ["update-index", "-z", "--index-info"]), stdin: joinNul(records) })
-    yield* index(ordered)
-    yield* git({
-      ...here(place, ["update-ref", "-m", `looplane apply ${commit.run_id}`, "HEAD", made, head]),
-      env
-    }).pipe(
-      Effect.tapError(() =>
-        index(
-          steps.map(({ path }) => {
-            const entry = before.get(path)
-            return indexLine(entry?.mode ?? "0", entry?.id ?? nothing, path)
-          })
-        )
-      )
-    )
-    return made
+    const onto: CommitOnto = {
+      ref,
+      parent: head,
+      commit: yield* commitTree(scratch, tree, head, commit, env)
+    }
+    return onto
   },
   Effect.scoped,
-  Effect.uninterruptible,
-  Effect.mapError((cause) => failed(`the patch is applied, and not committed: ${cause.message}`, cause))
+  Effect.mapError((cause) =>
+    failed(`the patch cannot be committed, and nothing is applied: ${cause.message}`, cause)
+  )
 )

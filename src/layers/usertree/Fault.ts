@@ -6,7 +6,7 @@ import type { GitError } from "../../services/Git.ts"
 import type { StoreError } from "../../services/RunStore.ts"
 import { UserTreeError } from "../../services/UserTree.ts"
 import type { WorkspaceError } from "../../services/Workspace.ts"
-import { errnoOf } from "../fs/Files.ts"
+import { wordsOf } from "../fs/Errno.ts"
 
 /** Called with the name of every step before it is taken. */
 export const ApplySteps = Context.Reference<(step: string) => Effect.Effect<void>>(
@@ -26,18 +26,6 @@ const errorOf =
 export const refused = errorOf("refused")
 export const failed = errorOf("failed")
 
-const words: Readonly<Record<string, string>> = {
-  EACCES: "permission denied",
-  EPERM: "not permitted",
-  EROFS: "the disk is read-only",
-  ENOSPC: "the disk is full",
-  EDQUOT: "the disk quota is used up",
-  ENOTEMPTY: "a directory with other files in it is in the way",
-  EISDIR: "a directory is in the way"
-}
-
-const wordOf = (error: PlatformError.PlatformError): string => words[errnoOf(error) ?? ""] ?? error.message
-
 export type Cause = GitError | PlatformError.PlatformError | StoreError | UserTreeError | WorkspaceError
 
 /** What went wrong in words of ours; a failure that is ours already stays what it is. */
@@ -46,4 +34,4 @@ export const explained =
   (cause: Cause): UserTreeError =>
     cause._tag === "UserTreeError"
       ? cause
-      : errorOf(reason)(`${what}: ${cause._tag === "PlatformError" ? wordOf(cause) : cause.message}`, cause)
+      : errorOf(reason)(`${what}: ${cause._tag === "PlatformError" ? wordsOf(cause) : cause.message}`, cause)

@@ -8,15 +8,8 @@ import { parentsOf } from "../../domain/WorkspacePath.ts"
 import type { Recovery } from "../../services/UserTree.ts"
 import { makeDirectoryOnce, removeIfEmpty } from "../fs/Files.ts"
 import { explained, reached } from "./Fault.ts"
-import {
-  afterFile,
-  beforeFile,
-  directoryOf,
-  type Place,
-  readRecords,
-  removeRecord,
-  writeRecord
-} from "./Place.ts"
+import { land, landingOf } from "./Land.ts"
+import { beforeFile, directoryOf, type Place, readRecords, removeRecord, writeRecord } from "./Place.ts"
 import { findAll, put, standingAt, sweep, syncDirectories } from "./Standing.ts"
 
 /** Takes one path from `after` to `before`, unless it is there. */
@@ -79,30 +72,42 @@ const putAllBack = Effect.fnUntraced(function* (
   else yield* removeRecord(place, record.id)
 })
 
-/** The way back of an apply that failed here and now. */
-export const goBack = Effect.fnUntraced(function* (place: Place, record: ApplyRecord) {
+/** The way back of an apply that failed here and now, once it had written the paths of these numbers. */
+export const goBack = Effect.fnUntraced(function* (
+  place: Place,
+  record: ApplyRecord,
+  written: ReadonlySet<number>
+) {
   const found = yield* findAll(place, record)
   // What was never written is the user's own work in progress, and no copy of it is needed.
-  const written = yield* Effect.filter(
-    record.files.map((file, at) => ({ file, at })),
-    ({ at, file }) =>
-      file.after.kind === "absent"
-        ? Effect.succeed(false)
-        : Effect.map(place.disk.typeOf(afterFile(place, record.id, at)), (type) => type === null)
-  )
-  const foreign = written.map(({ file }) => file.path).filter((path) => found(path) === "foreign")
+  const foreign = record.files
+    .filter(({ path }, at) => written.has(at) && found(path) === "foreign")
+    .map(({ path }) => path)
   yield* putAllBack(place, record, foreign)
+})
+
+/** Whether the commit of an apply whose paths are all written can be made, or was. */
+const finishCommit = Effect.fnUntraced(function* (place: Place, { onto, run_id }: ApplyRecord) {
+  if (onto === undefined) return { outcome: "finished", commit: null } as const
+  const landing = yield* landingOf(place, onto)
+  if (landing === "elsewhere") return { outcome: "not_committed", commit: null } as const
+  yield* land(place, run_id, onto)
+  return { outcome: "committed", commit: onto.commit } as const
 })
 
 /** Puts an apply that is not whole right: everything as it was, or everything as it should have become. */
 export const putRight = Effect.fnUntraced(
   function* (place: Place, record: ApplyRecord) {
-    const remedy = remedyOf(record, yield* findAll(place, record))
+    const { onto } = record
+    // Once it is on its branch, what stands at the paths is the user's again.
+    const landed = onto !== undefined && (yield* landingOf(place, onto)) === "landed"
+    const remedy = remedyOf(record, landed ? () => "after" : yield* findAll(place, record))
     switch (remedy._tag) {
       case "Finish": {
         yield* syncDirectories(place, record)
-        yield* writeRecord(place, { ...record, phase: "done" })
-        const recovery: Recovery = { run_id: record.run_id, outcome: "finished", foreign: [], saved: null }
+        const { commit, outcome } = yield* finishCommit(place, record)
+        yield* writeRecord(place, { ...record, phase: "done", commit })
+        const recovery: Recovery = { run_id: record.run_id, outcome, foreign: [], saved: null }
         return recovery
       }
       case "GoBack": {

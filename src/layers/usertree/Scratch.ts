@@ -44,7 +44,14 @@ export const makeScratch = Effect.fnUntraced(function* (options: {
     GIT_INDEX_FILE: path.join(git_dir, "index"),
     ...(options.into === null
       ? {}
-      : { GIT_OBJECT_DIRECTORY: options.into, GIT_ALTERNATE_OBJECT_DIRECTORIES: names.join(":") })
+      : {
+          GIT_OBJECT_DIRECTORY: options.into,
+          GIT_ALTERNATE_OBJECT_DIRECTORIES: names.join(":"),
+          // A record of ours will name them, and must not outlive them.
+          GIT_CONFIG_COUNT: "1",
+          GIT_CONFIG_KEY_0: "core.fsync",
+          GIT_CONFIG_VALUE_0: "loose-object"
+        })
   }
   const scratch: Scratch = {
     git_dir,

@@ -5,6 +5,7 @@ import { Effect, FileSystem, Path } from "effect"
 import type { PatchedPath, SurveyedPath } from "../../domain/Apply.ts"
 import { parentsOf, quotePath } from "../../domain/WorkspacePath.ts"
 import type { GitLocation } from "../git/GitDirectory.ts"
+import { displayName, git, splitNul } from "../git/GitBinary.ts"
 import { infoAt } from "../fs/Files.ts"
 import { nodeAt } from "../workspace/Contained.ts"
 import { refused } from "./Fault.ts"
@@ -58,6 +59,21 @@ const filesInside = Effect.fnUntraced(function* (root: string, directory: string
   return files
 })
 
+/** What the index says of paths that git is not to look at. */
+const marksIn = Effect.fnUntraced(function* (location: GitLocation, root: string) {
+  const listed = yield* git({
+    cwd: root,
+    args: [`--git-dir=${location.git_dir}`, `--work-tree=${root}`, "ls-files", "-v", "-z"]
+  })
+  const marks = new Map<string, NonNullable<SurveyedPath["mark"]>>()
+  for (const line of splitNul(listed)) {
+    // Lower case is git's sign for assume-unchanged.
+    if (/^[Ss] /.test(line)) marks.set(displayName(line.slice(2)), "skip-worktree")
+    else if (/^[a-z] /.test(line)) marks.set(displayName(line.slice(2)), "assume-unchanged")
+  }
+  return marks
+})
+
 export const survey = Effect.fnUntraced(function* (
   location: GitLocation,
   root: string,
@@ -69,6 +85,7 @@ export const survey = Effect.fnUntraced(function* (
     root,
     patched.map((each) => each.path)
   )
+  const marks = yield* marksIn(location, root)
   return yield* Effect.forEach(
     patched,
     Effect.fnUntraced(function* (each: PatchedPath) {
@@ -96,7 +113,8 @@ export const survey = Effect.fnUntraced(function* (
           core_eol: settings.get("core.eol") ?? null
         },
         conversion: conversion ?? null,
-        modes: !/^(?:false|no|off|0)$/i.test(settings.get("core.filemode") ?? "true")
+        modes: !/^(?:false|no|off|0)$/i.test(settings.get("core.filemode") ?? "true"),
+        mark: marks.get(each.path) ?? null
       }
       return surveyed
     }),

@@ -5,15 +5,13 @@ import { Context, Effect, FileSystem, Layer, Path } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { ChildProcessSpawner } from "effect/process"
 import type { MergedText, SurveyedPath, Texts } from "../../domain/Apply.ts"
-import type { ApplyStep } from "../../domain/ApplyPlan.ts"
-import type { ApplyRecord } from "../../domain/ApplyRecord.ts"
 import { type OpenUserTree, type PatchSource, UserTree } from "../../services/UserTree.ts"
 import { runGit } from "../git/GitBinary.ts"
 import { locateGit } from "../git/GitDirectory.ts"
 import * as WriterLock from "../journal/WriterLock.ts"
-import { checkCommit, commitSteps, makeBranch } from "./Commits.ts"
+import { checkCommit, makeBranch } from "./Commits.ts"
 import { ApplySteps, explained, refused } from "./Fault.ts"
-import { hasRecords, inPlace, makePlace, type Place, placeOf, readRecords, writeRecord } from "./Place.ts"
+import { hasRecords, inPlace, makePlace, type Place, placeOf, readRecords } from "./Place.ts"
 import { recover, undo } from "./PutBack.ts"
 import { applyToBase, makeScratch, patchedPaths } from "./Scratch.ts"
 import { readSettings } from "./Settings.ts"
@@ -118,8 +116,10 @@ export const layer: Layer.Layer<
             Effect.mapError(explained("refused", "the patch cannot be merged with your tree")),
             provided
           ),
-        write: (steps, about) =>
-          Effect.scoped(Effect.andThen(watcher.start(root), writeSteps(place, random, steps, about))).pipe(
+        write: (steps, about, commit) =>
+          Effect.scoped(
+            Effect.andThen(watcher.start(root), writeSteps(place, random, steps, about, commit))
+          ).pipe(
             Effect.mapError(explained("failed", "the patch cannot be applied")),
             Effect.withSpan("UserTree.write"),
             provided
@@ -143,14 +143,7 @@ export const layer: Layer.Layer<
             provided
           ),
         branch: (source, name, commit) => provided(makeBranch(place, source, name, commit)),
-        checkCommit: (surveyed: ReadonlyArray<SurveyedPath>) => provided(checkCommit(place, surveyed)),
-        commit: (record: ApplyRecord, steps: ReadonlyArray<ApplyStep>, commit) =>
-          commitSteps(place, steps, commit).pipe(
-            Effect.tap((made) =>
-              writeRecord(place, { ...record, commit: made }).pipe(Effect.mapError(inPlace(place)))
-            ),
-            provided
-          )
+        checkCommit: (surveyed: ReadonlyArray<SurveyedPath>) => provided(checkCommit(place, surveyed))
       }
       return tree
     })

@@ -8,10 +8,12 @@ import type { ApplyStep } from "../../domain/ApplyPlan.ts"
 import { type ApplyRecord, sameStanding, type Standing } from "../../domain/ApplyRecord.ts"
 import type { FileNode } from "../../domain/patch/FileSet.ts"
 import { parentsOf } from "../../domain/WorkspacePath.ts"
-import type { ApplyAbout } from "../../services/UserTree.ts"
+import type { ApplyAbout, NewCommit } from "../../services/UserTree.ts"
 import { infoAt, makeDirectoryOnce, modeFor, removeIfEmpty } from "../fs/Files.ts"
 import { sha256 } from "../journal/Hash.ts"
+import { prepareCommit } from "./Commits.ts"
 import { type Cause, explained, failed, reached } from "./Fault.ts"
+import { land, unland } from "./Land.ts"
 import {
   afterFile,
   beforeFile,
@@ -109,7 +111,8 @@ const prepare = Effect.fnUntraced(function* (
   place: Place,
   id: string,
   steps: ReadonlyArray<ApplyStep>,
-  about: ApplyAbout
+  about: ApplyAbout,
+  commit: NewCommit | null
 ) {
   yield* reached("record")
   yield* makeRecordDirectory(place, id)
@@ -117,6 +120,7 @@ const prepare = Effect.fnUntraced(function* (
   const files = yield* Effect.forEach(steps, (step, at) => capture(place, id, step, at))
   yield* reached("sync")
   yield* syncKept(place, directoryOf(place, id))
+  const onto = commit === null ? {} : { onto: yield* prepareCommit(place, steps, commit) }
   const record: ApplyRecord = {
     version: 1,
     id,
@@ -124,6 +128,7 @@ const prepare = Effect.fnUntraced(function* (
     created_at: DateTime.formatIso(yield* DateTime.now),
     phase: "prepared",
     commit: null,
+    ...onto,
     files,
     ...around
   }
@@ -132,7 +137,8 @@ const prepare = Effect.fnUntraced(function* (
   return record
 })
 
-const perform = Effect.fnUntraced(function* (place: Place, record: ApplyRecord) {
+/** Moves every path to `after`; `written` gets the numbers of those that are. */
+const perform = Effect.fnUntraced(function* (place: Place, record: ApplyRecord, written: Set<number>) {
   const { disk, root } = place
   const all = record.files.map((file, at) => ({ file, at }))
   const each = (
@@ -143,6 +149,7 @@ const perform = Effect.fnUntraced(function* (place: Place, record: ApplyRecord) 
       yield* reached(`write ${at}`)
       yield* unchanged(place, file.path, file.before)
       yield* move
+      written.add(at)
     }).pipe(Effect.mapError(explained("failed", `${file.path} cannot be written, and nothing is applied`)))
   for (const one of all)
     if (one.file.after.kind === "absent")
@@ -166,8 +173,13 @@ const perform = Effect.fnUntraced(function* (place: Place, record: ApplyRecord) 
   for (const directory of emptied) yield* removeIfEmpty(disk.path.join(root, directory))
   yield* reached("written")
   yield* syncDirectories(place, record)
+  const { onto } = record
+  if (onto !== undefined)
+    yield* land(place, record.run_id, onto).pipe(
+      Effect.mapError(explained("failed", "the patch cannot be committed, and nothing is applied"))
+    )
   yield* reached("done")
-  const done: ApplyRecord = { ...record, phase: "done" }
+  const done: ApplyRecord = { ...record, phase: "done", commit: onto?.commit ?? null }
   yield* writeRecord(place, done)
   yield* reached("told")
   return done
@@ -177,12 +189,13 @@ export const writeSteps = Effect.fnUntraced(function* (
   place: Place,
   random: SecureRandom.SecureRandom["Service"],
   steps: ReadonlyArray<ApplyStep>,
-  about: ApplyAbout
+  about: ApplyAbout,
+  commit: NewCommit | null
 ) {
   const id = yield* random.uuidV7()
   return yield* Effect.uninterruptible(
     Effect.gen(function* () {
-      const record = yield* prepare(place, id, steps, about).pipe(
+      const record = yield* prepare(place, id, steps, about, commit).pipe(
         Effect.mapError(
           explained(
             "failed",
@@ -191,8 +204,13 @@ export const writeSteps = Effect.fnUntraced(function* (
         ),
         Effect.onError(() => Effect.ignore(removeRecord(place, id)))
       )
-      const done = yield* perform(place, record).pipe(
-        Effect.catchCause((cause) => Effect.andThen(goBack(place, record), Effect.failCause(cause)))
+      const written = new Set<number>()
+      const back = Effect.gen(function* () {
+        if (record.onto !== undefined) yield* unland(place, record.run_id, record.onto)
+        yield* goBack(place, record, written)
+      })
+      const done = yield* perform(place, record, written).pipe(
+        Effect.catchCause((cause) => Effect.andThen(back, Effect.failCause(cause)))
       )
       yield* prune(place).pipe(Effect.ignore)
       return done

@@ -1,13 +1,22 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit } from "effect"
-import { chmodSync, lstatSync, mkdirSync, readFileSync, readlinkSync, rmSync, symlinkSync } from "node:fs"
+import {
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync
+} from "node:fs"
 import { join } from "node:path"
 import fc from "fast-check"
 import { parentsOf } from "../../../src/domain/WorkspacePath.ts"
 import { diffTrees } from "../../support/Leaks.ts"
 import { makeRepo, type Files, type FileSpec, type Repo } from "../../support/Repo.ts"
 import { look, remains, sameLook, sourceOf, type Change } from "./support.ts"
-import { about, applySource, planOf, withTree } from "./trees.ts"
+import { about, applySource, message, planOf, withTree } from "./trees.ts"
 
 const lines = (from: number, to: number): string =>
   Array.from({ length: to - from + 1 }, (_, at) => `line ${from + at}\n`).join("")
@@ -219,7 +228,7 @@ describe("a tree that moved on", () => {
       const plan = yield* withTree(repo.root, (tree) =>
         Effect.gen(function* () {
           const plan = yield* planOf(tree, source, true)
-          yield* tree.write(plan.steps, about)
+          yield* tree.write(plan.steps, about, null)
           return plan
         })
       )
@@ -233,6 +242,42 @@ describe("a tree that moved on", () => {
         /<<<<<<< yours\nmine\n\|\|\|\|\|\|\| base\nline 3\n=======\nline three\n>>>>>>> patch\n/
       )
       assert.deepStrictEqual(readFileSync(join(repo.root, "bin.dat")), Buffer.from("AAEC", "base64"))
+    })
+  )
+
+  it.effect(
+    "keeps what it has merged already: a second apply writes nothing, and the first can be undone",
+    () =>
+      Effect.gen(function* () {
+        const repo = fresh()
+        yield* Effect.addFinalizer(() => Effect.sync(repo.dispose))
+        const source = sourceOf(repo, {
+          files: { "a.txt": lines(1, 30).replace("line 3\n", "line three\n") }
+        })
+        const mine = lines(1, 30).replace("line 25\n", "mine\n")
+        repo.write({ "a.txt": mine })
+        yield* applySource(repo.root, source)
+        const { plan } = yield* applySource(repo.root, source)
+        assert.deepStrictEqual([plan.steps, plan.kept], [[], ["a.txt"]])
+        yield* withTree(repo.root, (tree) =>
+          Effect.gen(function* () {
+            const record = yield* tree.last(null)
+            if (record !== null) assert.deepStrictEqual(yield* tree.undo(record), [])
+          })
+        )
+        assert.strictEqual(repo.read("a.txt"), mine)
+      })
+  )
+
+  it.effect("of which a sparse checkout leaves out what the patch changes: says so", () =>
+    Effect.gen(function* () {
+      const repo = fresh()
+      yield* Effect.addFinalizer(() => Effect.sync(repo.dispose))
+      const source = sourceOf(repo, { files: { "a.txt": "changed\n" } })
+      repo.git("update-index", "--skip-worktree", "a.txt")
+      rmSync(join(repo.root, "a.txt"))
+      const { plan } = yield* applySource(repo.root, source)
+      assert.match(plan.conflicts[0]?.reason ?? "", /left out of your checkout.*--branch NAME/)
     })
   )
 
@@ -336,12 +381,15 @@ describe("what is refused", () => {
 })
 
 describe("an apply that fails in the middle", () => {
-  it.effect("puts everything back, at whichever step", () =>
+  it.effect.each([null, message])("puts everything back, at whichever step (commit: %j)", (commit) =>
     Effect.gen(function* () {
       const repo = fresh()
       yield* Effect.addFinalizer(() => Effect.sync(repo.dispose))
+      repo.git("config", "user.name", "Ada")
+      repo.git("config", "user.email", "ada@example.invalid")
       const source = sourceOf(repo, everything)
       const before = look(repo.root)
+      const status = repo.git("status", "--porcelain")
       const names: Array<string> = []
       let dying: string | null = "nowhere"
       const steps = (step: string) =>
@@ -354,17 +402,51 @@ describe("an apply that fails in the middle", () => {
         (tree) =>
           Effect.gen(function* () {
             const plan = yield* planOf(tree, source)
-            yield* tree.undo(yield* tree.write(plan.steps, about))
-            const points = names.slice(0, names.indexOf("told"))
+            yield* tree.undo(yield* tree.write(plan.steps, about, null))
+            names.splice(names.indexOf("told"))
+            const points = [...names.slice(0, -1), ...(commit === null ? [] : ["commit", "index"]), "done"]
             assert.includeMembers(points, ["record", "keep 0", "prepared", "write 0", "written", "done"])
             for (const name of points) {
               dying = name
-              assert.isTrue(Exit.isFailure(yield* Effect.exit(tree.write(plan.steps, about))), name)
+              assert.isTrue(Exit.isFailure(yield* Effect.exit(tree.write(plan.steps, about, commit))), name)
+              assert.strictEqual(repo.git("rev-parse", "HEAD"), repo.head, name)
+              assert.strictEqual(repo.git("status", "--porcelain"), status, name)
               assert.deepStrictEqual(diffTrees(before, look(repo.root)), [], name)
               assert.deepStrictEqual(remains(repo.root), [], name)
             }
           }),
         { steps }
+      )
+    })
+  )
+
+  it.effect("loses nothing that the user made anew where the patch had deleted", () =>
+    Effect.gen(function* () {
+      const repo = fresh()
+      yield* Effect.addFinalizer(() => Effect.sync(repo.dispose))
+      const source = sourceOf(repo, everything)
+      const plan = yield* withTree(repo.root, (tree) => planOf(tree, source))
+      const deleted = plan.steps.find((step) => step.to === undefined)?.path ?? ""
+      const was = repo.read(deleted)
+      yield* Effect.exit(
+        applySource(repo.root, source, {
+          steps: (step) =>
+            step === "written"
+              ? Effect.andThen(
+                  Effect.sync(() => repo.write({ [deleted]: "anew\n" })),
+                  Effect.die(new Error("no more"))
+                )
+              : Effect.void
+        })
+      )
+      assert.strictEqual(repo.read(deleted), "anew\n")
+      const [id = ""] = remains(repo.root)
+      const kept = readdirSync(join(repo.root, ".git", "looplane", "applied", id))
+      assert.include(
+        kept
+          .filter((name) => name.endsWith(".before"))
+          .map((name) => readFileSync(join(repo.root, ".git", "looplane", "applied", id, name), "utf8")),
+        was
       )
     })
   )

@@ -1,5 +1,6 @@
 // A process of its own that applies a patch and dies on request, or watches over one that does.
 //   driver.ts apply ROOT SOURCE-FILE STEP WATCH-SOCKET   STEP: the number of the step to die at; SOCKET "-": no watcher
+//   driver.ts commit ROOT SOURCE-FILE STEP WATCH-SOCKET   applies and commits
 //   driver.ts undo ROOT - STEP WATCH-SOCKET
 //   driver.ts watch SOCKET ROOT
 import { Effect } from "effect"
@@ -43,7 +44,8 @@ const main = async () => {
     steps: dieAt(Number(step)),
     ...(socket === "-" ? {} : { watcher: [process.execPath, program, "watch", socket] as const })
   }
-  if (mode === "apply") await Effect.runPromise(applySource(root, source(file), options))
+  if (mode === "apply" || mode === "commit")
+    await Effect.runPromise(applySource(root, source(file), { ...options, commit: mode === "commit" }))
   else
     await Effect.runPromise(
       withTree(

@@ -6,7 +6,12 @@ import { Digest, RunId } from "../../../src/domain/Ids.ts"
 import { ApplySteps } from "../../../src/layers/usertree/Fault.ts"
 import * as UserTreeLayer from "../../../src/layers/usertree/UserTree.ts"
 import * as Watcher from "../../../src/layers/usertree/Watcher.ts"
-import { type OpenUserTree, type PatchSource, UserTree } from "../../../src/services/UserTree.ts"
+import {
+  type NewCommit,
+  type OpenUserTree,
+  type PatchSource,
+  UserTree
+} from "../../../src/services/UserTree.ts"
 
 export const about = {
   run_id: RunId.make("run-1"),
@@ -55,15 +60,21 @@ export const planOf = Effect.fnUntraced(function* (tree: OpenUserTree, source: P
   return planApply(surveyed, (path) => merged.get(path) ?? null, mark)
 })
 
-/** Applies a patch, unless there are conflicts. */
-export const applySource = (root: string, source: PatchSource, options: TreeOptions = {}) =>
+export const message: NewCommit = { run_id: about.run_id, instruction: "Fix it." }
+
+/** Applies a patch, unless there are conflicts; with `commit`, commits it. */
+export const applySource = (
+  root: string,
+  source: PatchSource,
+  options: TreeOptions & { readonly commit?: boolean } = {}
+) =>
   withTree(
     root,
     (tree) =>
       Effect.gen(function* () {
         const plan = yield* planOf(tree, source)
         if (plan.conflicts.length > 0) return { plan, record: null }
-        return { plan, record: yield* tree.write(plan.steps, about) }
+        return { plan, record: yield* tree.write(plan.steps, about, options.commit ? message : null) }
       }),
     options
   )
