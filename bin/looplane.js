@@ -34,6 +34,15 @@ const makeDirectory = (directory) => {
   }
 }
 
+/** Empty where nothing says one: Node throws for an account that the system does not know. */
+const homeDirectory = () => {
+  try {
+    return os.homedir()
+  } catch {
+    return ""
+  }
+}
+
 /**
  * The compile cache holds code that is executed later, so it is only used when nobody else can write to it: the two
  * folders that are ours must be real directories of this user with mode 0700.
@@ -41,7 +50,8 @@ const makeDirectory = (directory) => {
 const compileCacheDirectory = () => {
   if (typeof process.getuid !== "function") return undefined
   const xdg = process.env.XDG_CACHE_HOME
-  const cache = xdg && path.isAbsolute(xdg) ? xdg : path.join(os.homedir(), ".cache")
+  const cache = xdg && path.isAbsolute(xdg) ? xdg : path.join(homeDirectory(), ".cache")
+  if (!path.isAbsolute(cache)) return undefined
   const ours = path.join(cache, "looplane")
   const directory = path.join(ours, "compile")
   try {

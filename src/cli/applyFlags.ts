@@ -2,15 +2,12 @@
  * `apply` as data: its flags, and what its help says.
  */
 import { Argument, type Command, Flag } from "effect/cli"
-import { off, optionalText, runRoot, textOrJson } from "./flags.ts"
+import { off, optionalText, runArgument, runRoot, textOrJson } from "./flags.ts"
 
 export const applyFlags = {
-  run: Argument.String("run").pipe(
-    Argument.withDescription(
-      "The run: an id, the beginning of one, last, or the path of its directory (default: the newest of the repository)"
-    ),
-    Argument.optional
-  ),
+  run: runArgument(
+    "The run: an id, the beginning of one, last, or the path of its directory (default: the newest of the repository)"
+  ).pipe(Argument.optional),
   directory: optionalText(
     "cd",
     "The repository to write to (default: the run's own, or the one here)",

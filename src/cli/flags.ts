@@ -3,9 +3,17 @@
  */
 import { Argument, type Command, Flag } from "effect/cli"
 import { defaultCheckTimeoutSeconds, defaultLimits } from "../domain/Task.ts"
+import { emptyValue } from "./usage.ts"
 
+const notEmpty = (value: string): boolean => value !== ""
+
+/** A flag with a value that says something: what an unset variable of a script leaves of one is refused. */
 export const text = (name: string, description: string, metavar: string) =>
-  Flag.String(name).pipe(Flag.withDescription(description), Flag.withMetavar(metavar))
+  Flag.String(name).pipe(
+    Flag.filter(notEmpty, () => emptyValue),
+    Flag.withDescription(description),
+    Flag.withMetavar(metavar)
+  )
 export const optionalText = (name: string, description: string, metavar: string) =>
   text(name, description, metavar).pipe(Flag.optional)
 export const repeated = (name: string, description: string, metavar: string) =>
@@ -25,6 +33,13 @@ export const prompt = Argument.String("prompt").pipe(
   Argument.withDescription('What should be done, in words. "-" reads it from stdin'),
   Argument.variadic()
 )
+
+/** The word that means a run. */
+export const runArgument = (description: string) =>
+  Argument.String("run").pipe(
+    Argument.filter(notEmpty, () => emptyValue),
+    Argument.withDescription(description)
+  )
 
 export const runRoot = optionalText(
   "run-root",
@@ -153,12 +168,9 @@ export const chatFlags = {
 } as const
 
 export const resumeFlags = {
-  run: Argument.String("run").pipe(
-    Argument.withDescription(
-      'Which run: its id, the beginning of it, "last" (the newest that has not ended), or the path of its directory'
-    ),
-    Argument.withDefault("last")
-  ),
+  run: runArgument(
+    'Which run: its id, the beginning of it, "last" (the newest that has not ended), or the path of its directory'
+  ).pipe(Argument.withDefault("last")),
   prompt: Argument.String("task").pipe(
     Argument.withDescription("A follow-up task; without one the run goes on where it was cut off"),
     Argument.variadic()

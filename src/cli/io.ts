@@ -2,6 +2,7 @@
  * stdout carries only the answer, stderr everything else. A reader that went away is not an error of ours.
  */
 import { Effect } from "effect"
+import { oneLine } from "../domain/Text.ts"
 import { CliExit } from "./exit.ts"
 
 /** Nobody reads any more: the other end of the pipe was closed, or the terminal hung up. */
@@ -26,9 +27,9 @@ const write = (stream: NodeJS.WriteStream, text: string): Effect.Effect<Error | 
 
 export const writeErr = (text: string): Effect.Effect<void> => Effect.asVoid(write(process.stderr, text))
 
-/** Ends the command with a code, after one line that says why. */
+/** Ends the command with a code, after one line that says why. Names in it may be anybody's. */
 export const endWith = (code: number, message: string): Effect.Effect<never, CliExit> =>
-  writeErr(`looplane: ${message}\n`).pipe(Effect.andThen(Effect.fail(new CliExit({ code }))))
+  writeErr(`looplane: ${oneLine(message)}\n`).pipe(Effect.andThen(Effect.fail(new CliExit({ code }))))
 
 /** Ends a command that was refused before anything happened. */
 export const refused = (error: { readonly message: string }) => endWith(2, error.message)

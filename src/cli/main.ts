@@ -36,7 +36,9 @@ const program = laterLine === null ? Command.runWith(root, { version })(args) : 
 const reportDefect = (cause: Cause.Cause<unknown>) =>
   Effect.logError("the command died of a defect", cause).pipe(
     Effect.andThen(
-      writeErr(`looplane: an internal error ended the command (details: ${logFile(process.env)})\n`)
+      writeErr(
+        `looplane: an internal error ended the command (details: ${logFile(process.env) ?? "set HOME for a log"})\n`
+      )
     )
   )
 

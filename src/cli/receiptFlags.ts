@@ -1,14 +1,12 @@
 /**
  * Flags of `receipt check`.
  */
-import { Argument, type Command, Flag } from "effect/cli"
-import { off, on, optionalText, repeated, runRoot, textOrJson } from "./flags.ts"
+import { type Command, Flag } from "effect/cli"
+import { off, on, optionalText, repeated, runArgument, runRoot, textOrJson } from "./flags.ts"
 
 export const receiptCheckFlags = {
-  receipt: Argument.String("run").pipe(
-    Argument.withDescription(
-      'A run (its id, the beginning of it, "last", or the path of its directory), or the path of a receipt.json'
-    )
+  receipt: runArgument(
+    'A run (its id, the beginning of it, "last", or the path of its directory), or the path of a receipt.json'
   ),
   directory: optionalText(
     "cd",

@@ -1,24 +1,20 @@
 /**
  * Flags of `replay` and `bundle`.
  */
-import { Argument, type Command, Flag } from "effect/cli"
-import { off, runRoot, text, textOrJson } from "./flags.ts"
+import { type Command, Flag } from "effect/cli"
+import { off, runArgument, runRoot, text, textOrJson } from "./flags.ts"
 
 export const replayFlags = {
-  recording: Argument.String("run").pipe(
-    Argument.withDescription(
-      'A run (its id, the beginning of it, "last" for the newest, or the path of its directory), or a file that bundle --as-fixture wrote'
-    )
+  recording: runArgument(
+    'A run (its id, the beginning of it, "last" for the newest, or the path of its directory), or a file that bundle --as-fixture wrote'
   ),
   output: textOrJson("A line for people, or one JSON object (default: text)"),
   runRoot
 } as const
 
 export const bundleFlags = {
-  run: Argument.String("run").pipe(
-    Argument.withDescription(
-      'Which run: its id, the beginning of it, "last" for the newest, or the path of its directory'
-    )
+  run: runArgument(
+    'Which run: its id, the beginning of it, "last" for the newest, or the path of its directory'
   ),
   asFixture: off(
     "as-fixture",

@@ -6,9 +6,14 @@ import { clip } from "./render/clip.ts"
 
 const maxLine = 400
 
+/** What is expected of a value that is there and says nothing. */
+export const emptyValue = "a value that is not empty"
+
 const sentence = (error: CliError.NonShowHelpErrors): string => {
   if (error._tag === "InvalidValue" && /^\d+ occurrences$/.test(error.value))
     return `--${error.option} is given more than once: give it once`
+  if (error._tag === "InvalidValue" && error.expected === emptyValue)
+    return `${error.kind === "flag" ? `--${error.option}` : `<${error.option}>`} is empty: give it a value, or leave it out`
   // A prompt that begins with a dash is read as short flags, letter by letter.
   if (error._tag === "UnrecognizedOption" && /^-[^-]?$/.test(error.option))
     return `there is no flag ${error.option}; a prompt that starts with - goes behind --, after all flags`

@@ -214,7 +214,12 @@ export const SessionResumed = event("session.resumed", {
   lost_events: Schema.Int
 })
 /** A follow-up task in the same conversation and workspace: steps and active time start again. */
-export const SessionContinued = event("session.continued", { ...successor, instruction: Schema.String })
+export const SessionContinued = event("session.continued", {
+  ...successor,
+  instruction: Schema.String,
+  /** As in `session.resumed`; absent when none were. */
+  lost_events: Schema.optionalKey(Schema.Int)
+})
 /** The run begins where another one stood: everything before is that one's history. */
 export const RunForked = event("run.forked", {
   run_id: RunId,

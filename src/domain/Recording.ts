@@ -117,6 +117,17 @@ export const segmentsOf = (entries: ReadonlyArray<RecordedEntry>): ReadonlyArray
   return segments
 }
 
+/** The first version of the store whose journals hold everything that a run asked of its world. */
+const firstPlayable = 2
+
+/** The version of the store in which a run began, when that one's journals do not hold what a replay needs. */
+export const tooOldToPlay = ({ entries }: Recording): number | null => {
+  const first = entries[0]?.event
+  if (first === undefined || !isKnown(first) || first.event_type !== "run.created") return null
+  const { store_version } = first.data
+  return store_version < firstPlayable ? store_version : null
+}
+
 /** Where a run that is played again leaves its recording. */
 export interface Difference {
   readonly sequence: number

@@ -48,3 +48,23 @@ export const boundText = (text: string, maxBytes: number): string => {
   const start = tailStart(bytes, room - end)
   return decoder.decode(bytes.subarray(0, end)) + marker(start - end) + decoder.decode(bytes.subarray(start))
 }
+
+/** Control and format characters, and what ends a line: a terminal obeys them in place of showing them. */
+const unseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
+
+/** As JSON may write it. */
+const escapeOf = (character: string): string => {
+  const short = JSON.stringify(character).slice(1, -1)
+  if (short !== character) return short
+  return Array.from(
+    { length: character.length },
+    (_, at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, "0")}`
+  ).join("")
+}
+
+/** A text of any origin as one line: what would steer a terminal is written out. */
+export const oneLine = (text: string): string => text.replaceAll(unseen, escapeOf)
+
+/** A name or a path in a message: as it is, or quoted where something of it would not be seen. */
+export const shownName = (name: string): string =>
+  name.search(unseen) === -1 ? name : oneLine(JSON.stringify(name))

@@ -104,7 +104,6 @@ export const layerGit = (files: Readonly<Record<string, MemoryFile>>, root = "/r
           : Effect.fail(
               new GitError({ reason: "unknown_commit", message: `there is no commit ${revision}` })
             ),
-      dirty: () => Effect.succeed([]),
       file: (_root, _commit, path, max_bytes) =>
         Effect.sync(() => {
           const bytes = bytesOf(path)

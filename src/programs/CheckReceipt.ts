@@ -4,19 +4,19 @@
  */
 import { Effect, FileSystem, Option, Path, Result, Schema, Stream } from "effect"
 import type { Digest as Digests } from "effect/crypto"
-import { canonical, firstDifference } from "../domain/Canonical.ts"
+import { firstDifference } from "../domain/Canonical.ts"
 import { isKnown } from "../domain/Event.ts"
 import { failed, ok, skipped, type Finding } from "../domain/Finding.ts"
-import { parse } from "../domain/Json.ts"
 import { noLine } from "../domain/JournalCodec.ts"
 import { Receipt } from "../domain/Receipt.ts"
 import { refuse, type Refusal } from "../domain/Refusal.ts"
 import { artifactNames } from "../domain/Result.ts"
 import { initial, reduce, type RunState } from "../domain/Run.ts"
+import { Warning } from "../domain/Warnings.ts"
 import { RunStore, type RunSummary, type StoreError } from "../services/RunStore.ts"
 import { version } from "../version.ts"
-import { bodyOf, digestOf } from "./MakeReceipt.ts"
-import { compareFile, endsWhole, openFile, readRegular } from "./ReceiptFiles.ts"
+import { bodyOf } from "./MakeReceipt.ts"
+import { compareFile, endsWhole, openFile, requestDigest } from "./ReceiptFiles.ts"
 
 export type ReceiptSource =
   | { readonly _tag: "Bundle"; readonly summary: RunSummary }
@@ -28,6 +28,8 @@ export interface CheckedReceipt {
   readonly receipt: Receipt | null
   /** The patch, when its bytes are those of the receipt. */
   readonly patch: Uint8Array | null
+  /** The receipt's, and behind them what this version sees besides in the patch of a bundle. */
+  readonly warnings: ReadonlyArray<Warning>
   readonly findings: ReadonlyArray<Finding>
 }
 
@@ -88,11 +90,14 @@ const followJournal = Effect.fnUntraced(function* (directory: string, head: Rece
 
 const encodeReceipt = Schema.encodeSync(Receipt)
 
+const sameWarning = Schema.toEquivalence(Warning)
+
 /** What the journal alone would put into a receipt, against what is there. */
 const agree = Effect.fnUntraced(function* (receipt: Receipt, state: RunState, summary: RunSummary) {
   const subject = "receipt and journal"
   const { request } = summary
-  if (request === null) return failed(artifactNames.request, "it is missing or cannot be read")
+  const nothing = (finding: Finding) => ({ finding, warnings: receipt.warnings })
+  if (request === null) return nothing(failed(artifactNames.request, "it is missing or cannot be read"))
   const { bytes: patchBytes, digest } = receipt.patch
   const { test_log, verification } = receipt
   const body = yield* bodyOf({
@@ -104,22 +109,24 @@ const agree = Effect.fnUntraced(function* (receipt: Receipt, state: RunState, su
     test_log: { digest: test_log.digest, bytes: test_log.bytes },
     head: receipt.journal
   })
-  if (body === null) return failed(subject, "the journal has no end of a run")
+  if (body === null) return nothing(failed(subject, "the journal has no end of a run"))
   // Another version may see other things to warn of in the same patch.
   const own = receipt.looplane === version ? {} : { warnings: receipt.warnings }
   const told = encodeReceipt({ ...body, ...own, receipt_digest: receipt.receipt_digest })
   const difference = firstDifference(encodeReceipt(receipt), told)
-  if (difference === null)
-    return ok(subject, `both say ${receipt.verdict.terminal_reason}, ${patchBytes} bytes of patch ${digest}`)
-  return failed(subject, `they differ in ${difference}`)
+  const finding =
+    difference === null
+      ? ok(subject, `both say ${receipt.verdict.terminal_reason}, ${patchBytes} bytes of patch ${digest}`)
+      : failed(subject, `they differ in ${difference}`)
+  const more = body.warnings.filter((one) => !receipt.warnings.some((each) => sameWarning(each, one)))
+  return { finding, warnings: [...receipt.warnings, ...more] }
 })
 
 const compareRequest = Effect.fnUntraced(function* (directory: string, receipt: Receipt) {
-  const path = yield* Path.Path
   const subject = artifactNames.request
-  const bytes = yield* readRegular(path.join(directory, subject))
-  if (Result.isFailure(bytes)) return failed(subject, bytes.failure)
-  const digest = yield* digestOf(canonical(parse(new TextDecoder().decode(bytes.success))))
+  const read = yield* requestDigest(directory)
+  if (Result.isFailure(read)) return failed(subject, read.failure)
+  const digest = read.success
   return digest === receipt.request_digest
     ? ok(subject, `sha256 ${digest} of its canonical form`)
     : failed(
@@ -168,7 +175,7 @@ const checkBundle = Effect.fnUntraced(function* (
   const at = (name: string) => path.join(directory, name)
   const { finding, receipt } = yield* openFile(at(artifactNames.receipt))
   yield* tell(finding)
-  if (receipt === null) return { receipt, patch: null }
+  if (receipt === null) return { receipt, patch: null, warnings: [] }
   const patch = yield* compareFile(at(artifactNames.patch), receipt.patch)
   yield* tell(patch.finding)
   for (const key of ["verification", "test_log"] as const)
@@ -183,11 +190,19 @@ const checkBundle = Effect.fnUntraced(function* (
   )
   if (journal.state === null) {
     yield* tell(skipped(artifactNames.result, "without a sound journal there is nothing to compare it with"))
-    return { receipt, patch: patch.bytes }
+    return { receipt, patch: patch.bytes, warnings: receipt.warnings }
   }
-  yield* tell(yield* agree(receipt, journal.state, summary))
+  const agreement = yield* agree(receipt, journal.state, summary)
+  yield* tell(agreement.finding)
+  if (receipt.looplane !== version)
+    yield* tell(
+      skipped(
+        "warnings",
+        `looplane ${receipt.looplane} made the receipt's and this is ${version}: not compared; what this version sees is shown with them`
+      )
+    )
   yield* tell(compareResult(receipt, summary, journal.state))
-  return { receipt, patch: patch.bytes }
+  return { receipt, patch: patch.bytes, warnings: agreement.warnings }
 })
 
 const checkFile = Effect.fnUntraced(function* (
@@ -196,7 +211,7 @@ const checkFile = Effect.fnUntraced(function* (
 ) {
   const { finding, receipt } = yield* openFile(source.file)
   yield* tell(finding)
-  if (receipt === null) return { receipt, patch: null }
+  if (receipt === null) return { receipt, patch: null, warnings: [] }
   const patch = source.patch === null ? null : yield* compareFile(source.patch, receipt.patch)
   yield* tell(patch?.finding ?? skipped(receipt.patch.file, "not at hand: give it with --patch"))
   yield* tell(
@@ -205,7 +220,7 @@ const checkFile = Effect.fnUntraced(function* (
       `journal, ${receipt.verification.file} and ${receipt.test_log.file} are not at hand: their digests are only stated`
     )
   )
-  return { receipt, patch: patch?.bytes ?? null }
+  return { receipt, patch: patch?.bytes ?? null, warnings: receipt.warnings }
 })
 
 /** Checks everything that can be checked without a repository. `tell` hears of each finding as it is made. */

@@ -13,7 +13,7 @@ import { initial, reduce, type RunState } from "../domain/Run.ts"
 import { RunStore, type RunSummary } from "../services/RunStore.ts"
 import type { PatchSource } from "../services/UserTree.ts"
 import { digestOf } from "./MakeReceipt.ts"
-import { openFile, readRegular } from "./ReceiptFiles.ts"
+import { openFile, readRegular, requestDigest } from "./ReceiptFiles.ts"
 
 /** What the journal says of the run. */
 interface Told {
@@ -36,6 +36,15 @@ const patchVersion = 2
 /** The patch as the journal has it; null when the run was written before journals held one. */
 const journalled = ({ state, store_version }: Told): Uint8Array | null =>
   state.patch === null && store_version < patchVersion ? null : handedOver(state).bytes
+
+/** Who may change the request can name another task, or another repository, than the one that was verified. */
+const doubtRequest = Effect.fnUntraced(function* (directory: string, said: Digest) {
+  const digest = yield* requestDigest(directory)
+  if (Result.isFailure(digest)) return `its ${artifactNames.request}: ${digest.failure}`
+  return digest.success === said
+    ? null
+    : `its ${artifactNames.request} is not the one that its receipt speaks of`
+})
 
 export interface Evidence {
   readonly patch: Uint8Array
@@ -90,7 +99,7 @@ export const readEvidence = Effect.fnUntraced(function* ({ directory, request, r
             ? `its receipt does not vouch for it: ${finding.message}`
             : vouching.verdict.terminal_reason !== "verified" || vouching.run_id !== run_id
               ? `its receipt says ${vouching.verdict.terminal_reason} of run ${vouching.run_id}`
-              : null
+              : yield* doubtRequest(directory, vouching.request_digest)
   const { base, instruction } = request.task
   const start = base.kind === "commit" ? base.commit : (told.state.prepared?.tree ?? null)
   if (start === null)

@@ -1,8 +1,11 @@
 /**
  * The files that a receipt speaks of, read for its check.
  */
-import { Effect, FileSystem, Option, Result } from "effect"
+import { Effect, FileSystem, Option, Path, Result } from "effect"
+import { canonical } from "../domain/Canonical.ts"
+import { wordsOf } from "../domain/Errno.ts"
 import { failed, ok } from "../domain/Finding.ts"
+import { parse } from "../domain/Json.ts"
 import { openReceipt, type ReceiptBody } from "../domain/Receipt.ts"
 import { artifactNames } from "../domain/Result.ts"
 import { digestOf } from "./MakeReceipt.ts"
@@ -23,7 +26,7 @@ export const readRegular = Effect.fnUntraced(function* (file: string) {
     Effect.catchTag("PlatformError", (error) =>
       Effect.succeed(
         Result.fail(
-          error.reason._tag === "NotFound" ? "it is missing" : `it cannot be read: ${error.message}`
+          error.reason._tag === "NotFound" ? "it is missing" : `it cannot be read: ${wordsOf(error)}`
         )
       )
     )
@@ -73,11 +76,22 @@ export const compareFile = Effect.fnUntraced(function* (file: string, said: Rece
       }
 })
 
+/** The digest of a run's request as a receipt has it, of its canonical form; or why there is none. */
+export const requestDigest = Effect.fnUntraced(function* (directory: string) {
+  const path = yield* Path.Path
+  const bytes = yield* readRegular(path.join(directory, artifactNames.request))
+  return Result.isFailure(bytes)
+    ? Result.fail(bytes.failure)
+    : Result.succeed(yield* digestOf(canonical(parse(new TextDecoder().decode(bytes.success)))))
+})
+
 /** Behind the last newline of a journal nothing may follow: a reader drops what is no whole line. */
 export const endsWhole = Effect.fnUntraced(function* (file: string) {
   const fs = yield* FileSystem.FileSystem
   return yield* Effect.scoped(
     Effect.gen(function* () {
+      // Opening a FIFO would wait for its writer.
+      if ((yield* fs.stat(file)).type !== "File") return false
       const handle = yield* fs.open(file, { flag: "r" })
       const size = Number((yield* handle.stat).size)
       yield* handle.seek(BigInt(size - 1), "start")

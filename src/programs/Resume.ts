@@ -127,7 +127,7 @@ export const resume = Effect.fn("Resume.resume")(function* <E = never>(
       })
     : journal.append({
         event_type: "session.continued",
-        data: { ...successor, active_ms: 0, instruction }
+        data: { ...successor, active_ms: 0, instruction, ...(lost === 0 ? {} : { lost_events: lost }) }
       })
   if (workspace !== null)
     yield* journal.append({

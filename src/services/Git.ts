@@ -32,8 +32,6 @@ export class Git extends Context.Service<
     readonly source: (directory: string) => Effect.Effect<Source, GitError>
     /** The full id of a commit that the repository has. */
     readonly resolve: (root: string, revision: string) => Effect.Effect<CommitId, GitError>
-    /** Changed and untracked paths of the work tree, sorted, at most `limit`; reads the user's index, never writes it. */
-    readonly dirty: (root: string, limit: number) => Effect.Effect<ReadonlyArray<string>, GitError>
     /** The bytes of a file of a commit; null when it is not a regular file there, or larger than `max_bytes`. */
     readonly file: (
       root: string,

@@ -4,6 +4,7 @@
 import { Context, type Effect, type Exit } from "effect"
 import type { EventData } from "../domain/Event.ts"
 import type { Difference, Recording, Segment } from "../domain/Recording.ts"
+import type { GitError } from "./Git.ts"
 import type { Models } from "./Model.ts"
 import type { TakenOver } from "./RunStore.ts"
 
@@ -12,7 +13,7 @@ export class Tape extends Context.Service<
   {
     readonly recording: Recording
     /** What the prompt was made of. */
-    readonly repository: Effect.Effect<EventData<"repository.read">>
+    readonly repository: Effect.Effect<EventData<"repository.read">, GitError>
     /** The run as a later process found it. */
     readonly takeOver: Effect.Effect<TakenOver>
     /** The models of a process, which answer what they answered. */

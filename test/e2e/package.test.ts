@@ -117,6 +117,31 @@ describe("the launcher", () => {
     assert.deepStrictEqual([status, stdout], [0, "ran\n"])
   })
 
+  it("makes no cache where the user stands, whatever HOME is", () => {
+    const place = installation({ bundle: "console.log('ran')" })
+    const here = path.join(place.directory, "here")
+    fs.mkdirSync(here)
+    for (const HOME of ["", "relative"]) {
+      const env = { PATH: process.env["PATH"] ?? "", HOME }
+      const { status } = spawnSync(process.execPath, [place.launcher, "x"], { cwd: here, env })
+      assert.strictEqual(status, 0)
+      assert.deepStrictEqual(fs.readdirSync(here), [], JSON.stringify(HOME))
+    }
+  })
+
+  it.runIf(process.getuid?.() === 0)("works for an account that the system does not know", () => {
+    const place = installation({ bundle: "console.log('ran')" })
+    fs.chmodSync(place.directory, 0o755)
+    const unknown = {
+      uid: 54321,
+      gid: 54321,
+      env: { PATH: process.env["PATH"] ?? "" },
+      encoding: "utf8"
+    } as const
+    const { stderr, stdout } = spawnSync(process.execPath, [place.launcher, "x"], unknown)
+    assert.deepStrictEqual([stdout, stderr], ["ran\n", ""])
+  })
+
   it.runIf(fs.existsSync("/proc/self"))("works with a home that is no place for files", () => {
     const place = installation({ bundle: "console.log('ran')" })
     for (const cache of ["/proc", "/dev/null", "/nonexistent/deep/er"]) {

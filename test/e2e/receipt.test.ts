@@ -1,6 +1,7 @@
 /**
  * `receipt check` of the built command, on a bundle that a real run left.
  */
+import { execFileSync } from "node:child_process"
 import { copyFileSync, cpSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "vitest"
@@ -96,6 +97,11 @@ describe("receipt check", () => {
       if (name === "events.jsonl") assert.match(failures.join("\n"), /line \d+/)
       assert.strictEqual(result.stderr, "")
     }
+    rmSync(join(bundle, "events.jsonl"))
+    execFileSync("mkfifo", [join(bundle, "events.jsonl")])
+    const fifo = await check(ran, ["last"], repo.folder)
+    assert.strictEqual(fifo.code, 1)
+    assert.match(fifo.stdout, /^FAIL events\.jsonl: /m)
     rmSync(ran.artifact("receipt"))
     const none = await check(ran, ["last"], repo.folder)
     assert.strictEqual(none.code, 1)
@@ -132,12 +138,23 @@ describe("receipt check", () => {
       ["no-such-run"],
       [],
       ["last", "--unsafe-local-exec"],
+      ["no-such-run", "--no-run"],
+      ["last", "--setup", "true", "-C", repo.root],
+      ["last", "--setup", "true", "-C", repo.root, "--no-run", "--unsafe-local-exec"],
+      ["last", "-C", "no-such-directory"],
+      ["last", "-C", ""],
+      ["last", "--run-root", ""],
+      [""],
       ["last", "-C", "/"],
       ["last", "-C", repo.root, "--unsafe-local-exec", "--deps", "no-such-directory"]
     ]) {
       const result = await check(ran, args, repo.folder)
       assert.strictEqual(result.code, 2, `${args.join(" ")}\n${result.stdout}${result.stderr}`)
       assert.strictEqual(lines(result.stderr).length, 1, result.stderr)
+      const [, flag] = args
+      if (flag?.startsWith("--") !== true) continue
+      assert.strictEqual(result.stdout, "", args.join(" "))
+      assert.include(result.stderr, flag)
     }
     const waived = await check(ran, ["last", "--output", "json"], repo.folder)
     assert.strictEqual(waived.code, 0)

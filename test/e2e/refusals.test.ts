@@ -139,7 +139,10 @@ describe("bad input is one line, exit 2, and nothing is created", () => {
       ["exec", "Fix.", ...checkArgs, ...model, "--run-root", "/dev/null/runs"],
       /no run can be kept there: .*--run-root/
     ],
-    ["no rows", ["sessions", "--limit", "0"], /--limit/]
+    ["no rows", ["sessions", "--limit", "0"], /--limit/],
+    ["an empty directory", ["exec", "Fix.", ...checkArgs, ...model, "-C", ""], /--cd is empty/],
+    ["an empty run root", ["sessions", "--run-root", ""], /--run-root is empty/],
+    ["an empty run", ["resume", ""], /<run> is empty/]
   ])("%s", async (_, args, says) => {
     await using repo = addRepo()
     const before = snapshotTree(repo.root)

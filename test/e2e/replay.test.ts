@@ -1,11 +1,24 @@
-import { cpSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { execFileSync } from "node:child_process"
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
 import { join } from "node:path"
+import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "vitest"
 import { makeHome, runCli, type Home } from "../support/Cli.ts"
 import { assertUntouched, snapshotTree } from "../support/Leaks.ts"
+import { stall } from "../support/ModelServer.ts"
 import { addFix, addRepo } from "../support/repos/add.ts"
 import { isRecord } from "../support/wire/types.ts"
 import { call, calls, checkArgs, execOn, says, type ProviderName } from "./support.ts"
+import { assertVerified, byTurn, story, world } from "./world.ts"
 
 const read = call("read_file", { path: addFix.path })
 const fix = call("replace_text", {
@@ -101,6 +114,7 @@ describe("looplane replay", () => {
     )
     const refusals = [
       ["nobody", /^looplane: no run nobody /],
+      ["a\nb\u001b[2J", /^looplane: no run "a\\nb\\u001b\[2J" /],
       ["other.json", /^looplane: .*other\.json is no recording/],
       ["later.json", /^looplane: .*version 2/],
       ["empty.json", /^looplane: .*no sound recording/]
@@ -111,6 +125,59 @@ describe("looplane replay", () => {
       assert.match(result.stderr, line)
       assert.match(result.stderr, /^[^\n]*\n$/)
     }
+  })
+})
+
+describe("looplane replay of a run", () => {
+  it("of the first version of the store is refused, and its timeline is there", async () => {
+    await using home = makeHome()
+    cpSync(fileURLToPath(new URL("../fixtures/store-v1/", import.meta.url)), home.runRoot, {
+      recursive: true
+    })
+    const root = ["--run-root", home.runRoot]
+    const file = join(home.folder, "carried.json")
+    await using carried = await looplane(home, "bundle", "every-event", "--as-fixture", "-o", file, ...root)
+    assert.strictEqual(carried.code, 0, carried.stderr)
+    for (const run of ["every-event", "last", file]) {
+      await using refused = await looplane(home, "replay", run, ...root)
+      assert.strictEqual(refused.code, 2, run)
+      assert.strictEqual(refused.stdout, "")
+      assert.strictEqual(
+        refused.stderr,
+        "looplane: run every-event cannot be repeated: runs of store version 1 do not hold what a replay needs; " +
+          "looplane sessions --replay every-event shows its timeline\n"
+      )
+    }
+    await using told = await looplane(home, "sessions", "--replay", "every-event", ...root)
+    assert.strictEqual(told.code, 0, told.stderr)
+  })
+
+  it.each<ProviderName>(["openai-compatible", "anthropic"])(
+    "whose model wrote the key of %s into a file agrees, and the key is nowhere in it",
+    async (provider) => {
+      const key = "sk-test-0123456789abcdef"
+      await using home = makeHome()
+      await using repo = addRepo()
+      const noting = call("create_file", { path: "KEY.md", content: `It is "${key}".\n` })
+      await using ran = await execOn(repo, [calls(noting), ...fixing], checkArgs, {
+        provider,
+        cli: { home, env: { OPENAI_API_KEY: key, ANTHROPIC_API_KEY: key } }
+      })
+      assert.strictEqual(ran.json["terminal_reason"], "verified", ran.result.stderr)
+      assert.include(ran.readArtifact("patch"), 'It is "[redacted]".')
+      assert.notInclude(ran.readArtifact("events"), key)
+      await using result = await looplane(home, "replay", "last")
+      assert.strictEqual(result.stdout, `replayed: ${ran.events().length} events agree\n`)
+    }
+  )
+
+  it("that was resumed at another endpoint agrees", async () => {
+    await using it = await world(byTurn(story, new Map([[1, stall()]])))
+    await it.killedAt(it.exec(), 2)
+    await using other = await world(byTurn(story))
+    const resumed = await it.looplane(["resume", "--api-url", `${other.server.url}/v1`])
+    await assertVerified(it, resumed)
+    assert.include(String(resumed.json()["notes"]), `the run goes on at ${other.server.url}/v1`)
   })
 })
 
@@ -167,11 +234,42 @@ describe("a portable recording", () => {
       join(home.folder, "no", "such"),
       ...args.slice(5)
     )
-    assert.strictEqual(nowhere.code, 1)
+    assert.strictEqual(nowhere.code, 2)
     assert.isFalse(existsSync(join(home.folder, "no")))
     await using formless = await looplane(home, "bundle", "last", "-o", file)
     assert.strictEqual(formless.code, 2)
     assert.include(formless.stderr, "--as-fixture")
+  })
+
+  it("replaces nothing but files, and says in one line why there is no place for it", async () => {
+    await using home = makeHome()
+    await recorded(home)
+    const at = (name: string) => join(home.folder, name)
+    mkdirSync(at("directory"))
+    execFileSync("mkfifo", [at("fifo")])
+    writeFileSync(at("file"), "")
+    symlinkSync(at("fifo"), at("led"))
+    symlinkSync("/dev/stdout", at("stream"))
+    const before = snapshotTree(home.folder)
+    for (const [name, says] of [
+      ["directory", /directory is a directory/],
+      ["fifo", /fifo is no regular file/],
+      ["led", /led is no regular file/],
+      ["stream", /stream leads to \/dev\/stdout: it is not replaced/],
+      ["missing/x.json", /missing\/x\.json cannot be written: there is no such file or directory/],
+      ["file/x.json", /file\/x\.json cannot be written: something on this path is no directory/],
+      ["", /--output/]
+    ] as const) {
+      const file = name === "" ? "" : at(name)
+      await using made = await looplane(
+        home,
+        ...["bundle", "last", "--as-fixture", "--force", "-o", file, "--run-root", home.runRoot]
+      )
+      assert.strictEqual(made.code, 2, name)
+      assert.match(made.stderr, /^looplane: [^\n]*\n$/)
+      assert.match(made.stderr, says)
+    }
+    assertUntouched(before, snapshotTree(home.folder))
   })
 
   it("that was changed stops at the first event that is not what it became", async () => {

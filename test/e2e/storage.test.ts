@@ -73,11 +73,11 @@ describe("a full disk", () => {
     const full = await it.exec(checkArgs, tight).done
     assert.strictEqual(full.code, 1)
     assert.strictEqual(full.stdout, "")
-    assertOneLine(full, /no space left on the device of .*\/small\/runs\//)
+    assertOneLine(full, /no space left on the device: .*\/small\/runs\//)
     assert.isBelow(full.durationMs, soon)
     const refused = await it.looplane(["resume", "last"])
     assert.notStrictEqual(refused.code, 0)
-    assertOneLine(refused, /no space left on the device of .*\/small\/runs\//)
+    assertOneLine(refused, /no space left on the device: .*\/small\/runs\//)
     assert.isBelow(refused.durationMs, soon)
     assertNothingHalf(it.directory())
     const listed = await it.looplane(["sessions"])
@@ -271,7 +271,7 @@ describe("places that cannot be written", () => {
     cpSync(it.runRoot, runs, { recursive: true })
     close(true)
     const before = snapshotTree(place)
-    const denied = /(read-only file system|no permission) at /
+    const denied = /(the disk is read-only|permission denied): /
     for (const [args, says] of [
       [task, /no run can be kept there: .*\/closed\/home\/\.local; choose another place with --run-root$/],
       [[...task, "--run-root", join(place, "other")], /no run can be kept there: .*\/closed\/other; /],

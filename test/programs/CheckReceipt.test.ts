@@ -13,8 +13,10 @@ import { layerTest, passesWhen, testCommit, type CheckScript } from "../../src/l
 import { makeMemoryWorkspace } from "../../src/layers/workspace/Memory.ts"
 import { checkReceipt, locateReceipt } from "../../src/programs/CheckReceipt.ts"
 import { digestOf } from "../../src/programs/MakeReceipt.ts"
+import { readEvidence } from "../../src/programs/PatchEvidence.ts"
 import { reproducePatch } from "../../src/programs/ReproducePatch.ts"
 import { run } from "../../src/programs/Run.ts"
+import { RunStore } from "../../src/services/RunStore.ts"
 import { exampleTask } from "../support/tasks.ts"
 
 const files = { "README.md": "# add\n", "src/add.js": "export const add = (a, b) => a - b\n" }
@@ -229,6 +231,47 @@ describe("receipt check without a repository", () => {
     )
   )
 
+  it.effect(
+    "of another version's receipt says that its warnings were not compared, and shows its own too",
+    () =>
+      afterRun(
+        Effect.gen(function* () {
+          const fs = yield* FileSystem.FileSystem
+          const { receipt, warnings } = yield* check(directory)
+          if (receipt === null) return assert.fail("no receipt")
+          assert.deepStrictEqual(
+            warnings.map((warning) => warning.kind),
+            ["check_changed"]
+          )
+          assert.deepStrictEqual(warnings, receipt.warnings)
+          const theirs = { kind: "test_skipped", path: "src/add.js", message: "seen by them" } as const
+          for (const [said, told] of [
+            [[], warnings],
+            [[theirs], [theirs, ...warnings]],
+            [warnings, warnings]
+          ] as const) {
+            const forged = { ...receipt, looplane: "0.0.1", warnings: said }
+            yield* fs.writeFile(`${directory}/receipt.json`, seal(forged, yield* digestOf(unsealed(forged))))
+            const checked = yield* check(directory)
+            assert.deepStrictEqual(wrong(checked.findings), [])
+            const finding = checked.findings.find(({ subject }) => subject === "warnings")
+            assert.strictEqual(finding?.status, "skipped")
+            assert.include(finding?.message, "0.0.1")
+            assert.deepStrictEqual(checked.warnings, told)
+          }
+        }),
+        {
+          checks: passesWhen("src/add.js", "a + b"),
+          task: {
+            verification: {
+              mode: "checks",
+              checks: [{ name: "check-1", argv: ["node", "src/add.js"], timeout_seconds: 60 }]
+            }
+          }
+        }
+      )
+  )
+
   it.effect("compares the result, and misses none of the files", () =>
     afterRun(
       Effect.gen(function* () {
@@ -306,6 +349,30 @@ describe("receipt check without a repository", () => {
         yield* check(directory)
         assert.deepStrictEqual((yield* fs.readDirectory("/", { recursive: true })).toSorted(), names)
         for (const [name, text] of before) assert.strictEqual(yield* fs.readFileString(`/${name}`), text)
+      })
+    )
+  )
+})
+
+describe("the evidence of a patch", () => {
+  const evidence = Effect.gen(function* () {
+    const store = yield* RunStore
+    return yield* readEvidence(yield* store.find("run-1"))
+  })
+
+  it.effect("is in doubt when the request is not the one that the receipt speaks of", () =>
+    afterRun(
+      Effect.gen(function* () {
+        const fs = yield* FileSystem.FileSystem
+        assert.isNull((yield* evidence).doubt)
+        const file = `${directory}/request.json`
+        const text = yield* fs.readFileString(file)
+        yield* fs.writeFileString(file, ` ${text}`)
+        assert.isNull((yield* evidence).doubt)
+        yield* fs.writeFileString(file, text.replace('"/repo"', '"/another"'))
+        const moved = yield* evidence
+        assert.strictEqual(moved.request.task.repository, "/another")
+        assert.include(moved.doubt, "request.json")
       })
     )
   )

@@ -1,15 +1,51 @@
 /**
  * `bundle`: a run as one file that can be carried away.
  */
-import { Effect, FileSystem, Path } from "effect"
+import { Effect, FileSystem, Option, Path, type PlatformError } from "effect"
 import { SecureRandom } from "effect/crypto"
+import { errnoOf, wordsOf } from "../../domain/Errno.ts"
 import type { Recording } from "../../domain/Recording.ts"
 import { refuse } from "../../domain/Refusal.ts"
+import { shownName } from "../../domain/Text.ts"
 import { layerRead, layerStore } from "../../layers/Live.ts"
 import { recordingFile, recordingOf } from "../../programs/Record.ts"
 import { endWith, refused, writeErr } from "../io.ts"
 import type { BundleInput } from "../replayFlags.ts"
 import { runRootOf } from "../runRoot.ts"
+
+/** What no other place would mend; a file that was not refused for its place failed. */
+const passing: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EFBIG", "EIO", "EMFILE", "ENFILE"])
+
+const cannotWrite = (file: string) => (error: PlatformError.PlatformError) =>
+  endWith(
+    passing.has(errnoOf(error) ?? "") ? 1 : 2,
+    `${shownName(file)} cannot be written: ${wordsOf(error)}`
+  )
+
+const takenPlace = (file: string) => refuse(`${shownName(file)} is there already: --force replaces it`)
+
+/** A file may be replaced. A device, a pipe or a directory never is, nor a link to one. What /dev/stdout leads to may be a
+ * file just then, and is a link of the system's all the same. */
+const demandReplaceable = Effect.fnUntraced(function* (file: string, force: boolean) {
+  const fs = yield* FileSystem.FileSystem
+  const there = yield* fs.lstat(file).pipe(
+    Effect.catchIf(
+      (error) => error.reason._tag === "NotFound",
+      () => Effect.succeed(null)
+    )
+  )
+  if (there === null) return
+  const target = there.type === "SymbolicLink" ? yield* fs.readLink(file) : ""
+  if (/^\/(?:dev|proc)\//.test(target))
+    return yield* refuse(`${shownName(file)} leads to ${shownName(target)}: it is not replaced`)
+  const led = yield* Effect.option(fs.stat(file))
+  const type = Option.isSome(led) ? led.value.type : there.type
+  if (type === "Directory") return yield* refuse(`${shownName(file)} is a directory: name a file in it`)
+  // A link that leads nowhere is only a link.
+  if (type !== "File" && type !== "SymbolicLink")
+    return yield* refuse(`${shownName(file)} is no regular file: it is not replaced`)
+  if (!force) return yield* takenPlace(file)
+})
 
 /** Puts a whole file in its place or none: under another name beside it first, for this user alone. */
 const writeWhole = Effect.fnUntraced(function* (file: string, content: string, force: boolean) {
@@ -25,16 +61,16 @@ const writeWhole = Effect.fnUntraced(function* (file: string, content: string, f
     })
   )
   // A link fails where a name is taken, and a rename does not.
-  const place = force ? fs.rename(temporary, file) : fs.link(temporary, file)
+  const place = force
+    ? Effect.andThen(demandReplaceable(file, force), fs.rename(temporary, file))
+    : fs.link(temporary, file)
   yield* write.pipe(
     Effect.andThen(place),
     Effect.ensuring(Effect.ignore(fs.remove(temporary, { force: true }))),
     Effect.catchTag(
       "PlatformError",
       Effect.fnUntraced(function* (error) {
-        if (error.reason._tag === "AlreadyExists")
-          return yield* refuse(`${file} is there already: --force replaces it`)
-        return yield* endWith(1, `${file} cannot be written: ${error.message}`)
+        return yield* errnoOf(error) === "EEXIST" ? takenPlace(file) : cannotWrite(file)(error)
       })
     )
   )
@@ -50,9 +86,9 @@ export const bundleRun = Effect.fn("cli.bundleRun")(function* (input: BundleInpu
   const path = yield* Path.Path
   if (!input.asFixture)
     return yield* endWith(2, "bundle needs --as-fixture: that file is the only form it makes")
-  if (input.file === "") return yield* endWith(2, "-o needs the name of a file")
   const file = path.resolve(input.file)
   yield* Effect.gen(function* () {
+    yield* demandReplaceable(file, input.force).pipe(Effect.catchTag("PlatformError", cannotWrite(file)))
     const runRoot = yield* runRootOf(input)
     const recording = yield* recordingOf(input.run).pipe(Effect.provide(layerStore({ runRoot })))
     // Keys stay in their order: the bytes of a request follow the order in which schemas and arguments were kept.
@@ -61,8 +97,8 @@ export const bundleRun = Effect.fn("cli.bundleRun")(function* (input: BundleInpu
     const { repository } = recording.request.task
     const naming = namesPlaces(recording)
     yield* writeErr(
-      `${file}: ${recording.entries.length} events of run ${recording.run_id}\n${
-        naming === 0 ? "" : `note: ${naming} of them name ${repository}, as it was said then\n`
+      `${shownName(file)}: ${recording.entries.length} events of run ${recording.run_id}\n${
+        naming === 0 ? "" : `note: ${naming} of them name ${shownName(repository)}, as it was said then\n`
       }`
     )
   }).pipe(

@@ -1,10 +1,10 @@
 /**
  * `receipt check`: whether a patch and its evidence are what the receipt says, here and now.
  */
-import { Effect, Option, Path } from "effect"
+import { Effect, FileSystem, Option, Path } from "effect"
 import type { Finding } from "../../domain/Finding.ts"
-import type { Receipt } from "../../domain/Receipt.ts"
 import { refuse } from "../../domain/Refusal.ts"
+import type { Warning } from "../../domain/Warnings.ts"
 import { layerRead, layerReceipt } from "../../layers/Live.ts"
 import { checkReceipt, locateReceipt } from "../../programs/CheckReceipt.ts"
 import { reproducePatch } from "../../programs/ReproducePatch.ts"
@@ -18,34 +18,56 @@ const words: Readonly<Record<Finding["status"], string>> = { ok: "ok  ", failed:
 const lineOf = ({ message, status, subject }: Finding): string =>
   printable(`${words[status]} ${subject}: ${message}\n`)
 
-const warningLines = (receipt: Receipt | null): string =>
-  (receipt?.warnings ?? []).map((warning) => printable(`warn ${warning.kind}: ${warning.message}\n`)).join("")
+const warningLines = (warnings: ReadonlyArray<Warning>): string =>
+  warnings.map((warning) => printable(`warn ${warning.kind}: ${warning.message}\n`)).join("")
 
-/** What only makes sense with a repository is not silently passed over without one. */
-const refuseIdle = (input: ReceiptCheckInput) =>
-  Option.isNone(input.directory) &&
-  (input.unsafeLocalExec || Option.isSome(input.deps) || input.setup.length > 0)
-    ? Effect.fail(refuse("without -C nothing is run: name the repository that the patch is for"))
-    : Effect.void
+/** What would be passed over in silence is refused, before anything else happens. */
+const refuseIdle = Effect.fnUntraced(function* (input: ReceiptCheckInput) {
+  const path = yield* Path.Path
+  const fs = yield* FileSystem.FileSystem
+  const forRun = [
+    ...(Option.isSome(input.deps) ? ["--deps"] : []),
+    ...(input.setup.length > 0 ? ["--setup"] : [])
+  ]
+  const [idle] = [
+    ...forRun,
+    ...(input.unsafeLocalExec ? ["--unsafe-local-exec"] : []),
+    ...(input.run ? [] : ["--no-run"])
+  ]
+  if (Option.isNone(input.directory)) {
+    if (idle === undefined) return
+    return yield* refuse(
+      `${idle}: without -C nothing is run anyway; name the repository that the patch is for`
+    )
+  }
+  const [prepares] = forRun
+  if (prepares !== undefined && !input.run)
+    return yield* refuse(`${prepares} and --no-run exclude each other: nothing is run`)
+  if (prepares !== undefined && !input.unsafeLocalExec)
+    return yield* refuse(`${prepares} is for what --unsafe-local-exec runs: add that, or leave it out`)
+  const directory = input.directory.value
+  const info = yield* Effect.option(fs.stat(path.resolve(directory)))
+  if (Option.isNone(info) || info.value.type !== "Directory")
+    return yield* refuse(`${directory} is not a directory: name a repository with -C`)
+})
 
 const check = Effect.fnUntraced(function* (
   input: ReceiptCheckInput,
   tell: (finding: Finding) => Effect.Effect<void>
 ) {
   const path = yield* Path.Path
-  yield* refuseIdle(input)
   const patchFile = Option.getOrNull(input.patch)
   const source = yield* locateReceipt(input.receipt, patchFile)
   const checked = yield* checkReceipt(source, tell)
   const { patch, receipt } = checked
-  if (Option.isNone(input.directory) || receipt === null) return checked.receipt
+  if (Option.isNone(input.directory) || receipt === null) return checked
   if (patch === null) {
     yield* tell({
       status: "failed",
       subject: "tree",
       message: "without the receipt's own patch there is nothing to put on the base"
     })
-    return receipt
+    return checked
   }
   yield* reproducePatch(
     {
@@ -58,7 +80,7 @@ const check = Effect.fnUntraced(function* (
     },
     tell
   )
-  return receipt
+  return checked
 })
 
 /** Ends with 0 when nothing failed, 1 when something did, 2 when the question cannot be answered as it was put. */
@@ -70,7 +92,8 @@ export const checkReceiptOf = Effect.fn("cli.checkReceipt")(function* (input: Re
       Effect.sync(() => findings.push(finding)),
       json ? Effect.void : showOut(lineOf(finding))
     )
-  const receipt = yield* Effect.gen(function* () {
+  const { receipt, warnings } = yield* Effect.gen(function* () {
+    yield* refuseIdle(input)
     const runRoot = yield* runRootOf(input)
     return yield* check(input, tell).pipe(
       Effect.provide(layerReceipt({ runRoot, unsafeLocalExec: input.unsafeLocalExec }))
@@ -82,8 +105,8 @@ export const checkReceiptOf = Effect.fn("cli.checkReceipt")(function* (input: Re
   const failures = findings.filter((finding) => finding.status === "failed").length
   yield* writeOut(
     json
-      ? `${JSON.stringify({ ok: failures === 0, run_id: receipt?.run_id ?? null, verdict: receipt?.verdict ?? null, findings, warnings: receipt?.warnings ?? [] }, null, 2)}\n`
-      : warningLines(receipt)
+      ? `${JSON.stringify({ ok: failures === 0, run_id: receipt?.run_id ?? null, verdict: receipt?.verdict ?? null, findings, warnings }, null, 2)}\n`
+      : warningLines(warnings)
   )
   if (failures > 0) return yield* new CliExit({ code: 1 })
 })

@@ -2,8 +2,9 @@
  * `replay`: a recorded run once more, compared with itself.
  */
 import { Effect, FileSystem, Option, Path, Ref } from "effect"
+import { wordsOf } from "../../domain/Errno.ts"
 import { isRecord, parse } from "../../domain/Json.ts"
-import { differingPlaces, type Difference, type Recording } from "../../domain/Recording.ts"
+import { differingPlaces, tooOldToPlay, type Difference, type Recording } from "../../domain/Recording.ts"
 import { refuse } from "../../domain/Refusal.ts"
 import { layerRead, layerReplayOf, layerStore } from "../../layers/Live.ts"
 import { loadRecording, recordingOf } from "../../programs/Record.ts"
@@ -32,7 +33,7 @@ const fromFile = Effect.fnUntraced(function* (file: string, size: number) {
   if (size > maxFileBytes) return yield* refuse(`${file} has ${size} bytes: no recording is that long`)
   const text = yield* fs
     .readFileString(file)
-    .pipe(Effect.mapError((error) => refuse(`${file} cannot be read: ${error.message}`)))
+    .pipe(Effect.mapError((error) => refuse(`${file} cannot be read: ${wordsOf(error)}`)))
   const value = parse(text)
   if (!isRecord(value) || value["format"] !== "looplane-recording")
     return yield* refuse(`${file} is no recording: looplane bundle RUN --as-fixture -o FILE makes one`)
@@ -49,9 +50,16 @@ const find = Effect.fnUntraced(function* (input: ReplayInput) {
   const runRoot = yield* runRootOf(input)
   const file = path.resolve(input.recording)
   const size = input.recording === "last" ? null : yield* isFile(file)
-  return size === null
-    ? yield* recordingOf(input.recording).pipe(Effect.provide(layerStore({ runRoot })))
-    : yield* fromFile(file, size)
+  const recording =
+    size === null
+      ? yield* recordingOf(input.recording).pipe(Effect.provide(layerStore({ runRoot })))
+      : yield* fromFile(file, size)
+  const version = tooOldToPlay(recording)
+  return version === null
+    ? recording
+    : yield* refuse(
+        `run ${recording.run_id} cannot be repeated: runs of store version ${version} do not hold what a replay needs; looplane sessions --replay ${recording.run_id} shows its timeline`
+      )
 })
 
 /** Plays a recording, and counts the events that agreed. */

@@ -2,7 +2,6 @@
  * `exec` and the default command: from flags to a finished run and its exit code.
  */
 import { Effect, FileSystem, Layer, Option, Path } from "effect"
-import { homedir } from "node:os"
 import { refuse } from "../../domain/Refusal.ts"
 import { chooseModels } from "../../programs/ChooseModels.ts"
 import { prepareTask } from "../../programs/Prepare.ts"
@@ -11,6 +10,7 @@ import { layerRead, layerRun, makeModels } from "../../layers/Live.ts"
 import { Models } from "../../services/Model.ts"
 import { Observer } from "../../services/Observer.ts"
 import { Settings } from "../../services/Settings.ts"
+import { homeOf } from "../home.ts"
 import { newRunId } from "../runId.ts"
 import { runRootOf } from "../runRoot.ts"
 import type { RunInput } from "../flags.ts"
@@ -41,9 +41,10 @@ const positive = (flag: string, value: number | null) =>
 const demandHome = Effect.fnUntraced(function* (run_root: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const home = path.resolve(homedir())
+  const home = homeOf(process.env)
   if (
-    !run_root.startsWith(`${home}${path.sep}`) ||
+    home === null ||
+    !run_root.startsWith(`${path.resolve(home)}${path.sep}`) ||
     (yield* Effect.orElseSucceed(fs.exists(home), () => true))
   )
     return

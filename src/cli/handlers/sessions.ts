@@ -6,6 +6,7 @@ import { canonical } from "../../domain/Canonical.ts"
 import { layerRead, layerStore } from "../../layers/Live.ts"
 import { RunStore, type RunDetails, type RunSummary } from "../../services/RunStore.ts"
 import { momentOf, replayState, timelineOf } from "../../domain/Timeline.ts"
+import { shownName } from "../../domain/Text.ts"
 import { totalTokens } from "../../domain/Usage.ts"
 import { newRunId } from "../runId.ts"
 import { runRootOf } from "../runRoot.ts"
@@ -95,7 +96,7 @@ export const showSessions = Effect.fn("cli.showSessions")(
         return yield* writeOut(`${JSON.stringify(runs.map(summaryJson), null, 2)}\n`)
       if (runs.length > 0) return yield* writeOut(listText(runs))
       const which = query === null ? "no runs" : `no runs that mention ${clip(query, 60)}`
-      return yield* writeErr(`${which} under ${runRoot}\n`)
+      return yield* writeErr(`${which} under ${shownName(runRoot)}\n`)
     }).pipe(Effect.provide(layerStore({ runRoot })))
   },
   Effect.provide(layerRead),

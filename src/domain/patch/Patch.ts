@@ -9,7 +9,6 @@ import { applyCodexOperation } from "./CodexApply.ts"
 import { type CodexOperation, isCodexPatch, parseCodexPatch } from "./CodexPatch.ts"
 import type { DiffFile } from "./Diff.ts"
 import { applyDiffFile, type RenameState } from "./DiffApply.ts"
-import { decodeLossy } from "./ByteString.ts"
 import { type FileChange, makeOverlay, type ReadNode } from "./FileSet.ts"
 import { type PatchError, refuse } from "./PatchError.ts"
 import { checkRawPath } from "./PatchPath.ts"
@@ -142,46 +141,3 @@ const renameStateOf = (files: ReadonlyArray<DiffFile>): Result.Result<RenameStat
     }
     return { sources, filled: new Set<string>() }
   })
-
-/** One file of a finished patch, for audits and listings. */
-export interface PatchedFile {
-  readonly kind: DiffFile["kind"]
-  /** Undefined for a new file. Bytes that are not UTF-8 show as U+FFFD. */
-  readonly oldPath: string | undefined
-  /** Undefined for a deleted file. */
-  readonly newPath: string | undefined
-  readonly oldMode: string | undefined
-  readonly newMode: string | undefined
-  readonly binary: boolean
-  readonly additions: number
-  readonly deletions: number
-}
-
-/**
- * What a unified diff contains, without judging it: binary files, symlinks and submodules are listed like any other. An
- * empty patch has no files; one that is damaged fails.
- */
-export const parseUnifiedDiff = (
-  patch: string | Uint8Array
-): Result.Result<ReadonlyArray<PatchedFile>, PatchError> =>
-  Result.map(parseDiff(patch), (files) => files.map(shown))
-
-const shown = ({
-  kind,
-  oldPath,
-  newPath,
-  oldMode,
-  newMode,
-  binary,
-  additions,
-  deletions
-}: DiffFile): PatchedFile => ({
-  kind,
-  oldPath: oldPath === undefined ? undefined : decodeLossy(oldPath),
-  newPath: newPath === undefined ? undefined : decodeLossy(newPath),
-  oldMode,
-  newMode,
-  binary,
-  additions,
-  deletions
-})

@@ -1,16 +1,11 @@
 /**
  * Small questions to a disk and small changes of it that more than one room needs.
  */
-import { Effect, FileSystem, type PlatformError } from "effect"
+import { Effect, FileSystem } from "effect"
 import { rmdir } from "node:fs/promises"
+import { errnoOf } from "../../domain/Errno.ts"
 
-/** The system's own code of a failed call, such as "EACCES". */
-export const errnoOf = (error: PlatformError.PlatformError): string | undefined => {
-  const cause = error.reason.cause
-  return typeof cause === "object" && cause !== null && "code" in cause && typeof cause.code === "string"
-    ? cause.code
-    : undefined
-}
+export { errnoOf }
 
 /** What the disk says of a path, a final symlink not followed; undefined when nothing is there. */
 export const infoAt = Effect.fnUntraced(function* (at: string) {

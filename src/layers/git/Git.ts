@@ -6,9 +6,8 @@ import { ChildProcessSpawner } from "effect/process"
 import { CommitId } from "../../domain/Ids.ts"
 import { Git, GitError, type Source } from "../../services/Git.ts"
 import { isDirectory } from "../fs/Files.ts"
-import { sourceState } from "./Dirty.ts"
 import { complaint, displayName, git, type GitOutput, runGit, splitNul } from "./GitBinary.ts"
-import { bareDirectory, locateGit, makeGitDirectory } from "./GitDirectory.ts"
+import { locateGit } from "./GitDirectory.ts"
 
 const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString("utf8")
 
@@ -145,39 +144,6 @@ const file = Effect.fn("Git.file")(function* (
   return yield* git({ cwd: root, args: [at, "cat-file", "blob", id] })
 })
 
-const dirty = Effect.fn("Git.dirty")(
-  function* (root: string, limit: number) {
-    const fs = yield* FileSystem.FileSystem
-    const path = yield* Path.Path
-    const location = yield* locateGit(root)
-    const head = yield* resolve(root, "HEAD")
-    const at = yield* fs.makeTempDirectoryScoped({ prefix: "looplane-" })
-    yield* makeGitDirectory(bareDirectory(at, head, null))
-    yield* fs.writeFileString(
-      path.join(at, "objects", "info", "alternates"),
-      `${path.join(location.common_dir, "objects")}\n`
-    )
-    const state = yield* sourceState(
-      { git_dir: at, work_tree: root, index: path.join(at, "index") },
-      location
-    )
-    return state.dirty.slice(0, limit).map(displayName)
-  },
-  Effect.scoped,
-  (effect, root) =>
-    effect.pipe(
-      Effect.catchTag("PlatformError", (cause) =>
-        Effect.fail(
-          new GitError({
-            reason: "failed",
-            message: `the work tree at ${root} cannot be compared: ${cause.message}`,
-            cause
-          })
-        )
-      )
-    )
-)
-
 export const layer: Layer.Layer<
   Git,
   never,
@@ -192,7 +158,6 @@ export const layer: Layer.Layer<
     return Git.of({
       source: (directory) => Effect.provideContext(source(directory), services),
       resolve: (root, revision) => Effect.provideContext(resolve(root, revision), services),
-      dirty: (root, limit) => Effect.provideContext(dirty(root, limit), services),
       file: (root, commit, name, max_bytes) =>
         Effect.provideContext(file(root, commit, name, max_bytes), services),
       paths: (root, commit) => Effect.provideContext(paths(root, commit), services)

@@ -7,7 +7,7 @@ import { artifactNames } from "../../domain/Result.ts"
 import type { StoreError } from "../../services/RunStore.ts"
 import { joinFiles, takeOver } from "./Copy.ts"
 import type { Head } from "./Cursor.ts"
-import { directoryMode, type Disk } from "./Disk.ts"
+import { demandDirectory, directoryMode, type Disk } from "./Disk.ts"
 import { failAt } from "./Failure.ts"
 import { openHistory } from "./Reader.ts"
 
@@ -18,10 +18,11 @@ const directories = [
   { name: "deps", synced: false }
 ] as const
 
+/** The directory of a run's blobs. Through a link that somebody put there they would be written elsewhere. */
 export const makeBlobs = Effect.fnUntraced(function* (disk: Disk, directory: string) {
   const blobs = disk.path.join(directory, "blobs")
-  if ((yield* disk.typeOf(blobs)) === null)
-    yield* disk.fs.makeDirectory(blobs, { mode: directoryMode }).pipe(failAt(blobs))
+  if ((yield* disk.typeOf(blobs)) !== null) yield* demandDirectory(disk, blobs)
+  else yield* disk.fs.makeDirectory(blobs, { mode: directoryMode }).pipe(failAt(blobs))
   return blobs
 })
 

@@ -7,7 +7,7 @@ import { artifactNames, type ArtifactKey } from "../../domain/Result.ts"
 import type { RunSummary, StoreError } from "../../services/RunStore.ts"
 import { demandDirectory, type Disk } from "./Disk.ts"
 import { documents, valueOf, type Document } from "./Documents.ts"
-import { failAt } from "./Failure.ts"
+import { failAt, whyOf } from "./Failure.ts"
 
 const concurrency = 8
 
@@ -51,9 +51,9 @@ const placesIn = Effect.fnUntraced(function* (disk: Disk, root: string) {
     .toSorted((a, b) => b.modified_ms - a.modified_ms || (a.run_id < b.run_id ? 1 : -1))
 })
 
-/** A file that cannot be read says no more than one that is missing. */
+/** A file that cannot be read ends no listing. */
 const tried = <A>(read: Effect.Effect<Document<A>, StoreError>): Effect.Effect<Document<A>> =>
-  read.pipe(Effect.catch(() => Effect.succeed<Document<A>>({ _tag: "Unreadable" })))
+  read.pipe(Effect.catch((error) => Effect.succeed<Document<A>>({ _tag: "Failed", error })))
 
 const present = (disk: Disk, directory: string, key: ArtifactKey) =>
   tried(
@@ -62,13 +62,19 @@ const present = (disk: Disk, directory: string, key: ArtifactKey) =>
     )
   )
 
+interface Summarised {
+  readonly summary: RunSummary
+  /** Why what the run is, or whether it has ended, is not known. */
+  readonly failure: StoreError | null
+}
+
 /** Demanded of every bundle, whatever its result says. */
 const essential: ReadonlySet<ArtifactKey> = new Set(["request", "session", "events", "result"])
 
-export const summarise = Effect.fnUntraced(function* (
+const summaryOf = Effect.fnUntraced(function* (
   disk: Disk,
   { directory, modified_ms, run_id }: Place
-): Effect.fn.Return<RunSummary> {
+): Effect.fn.Return<Summarised> {
   const found = yield* Effect.all({
     request: tried(documents.request(disk, directory)),
     session: tried(documents.session(disk, directory)),
@@ -87,17 +93,35 @@ export const summarise = Effect.fnUntraced(function* (
   const missing = Record.keys(artifactNames).flatMap((key) => {
     const file = found[key]
     if (file._tag === "Newer") return [`${artifactNames[key]} (written by a newer version: ${file.version})`]
+    if (file._tag === "Failed" && demanded(key)) return [`${artifactNames[key]} (${whyOf(file.error)})`]
     return file._tag === "Unreadable" && demanded(key) ? [artifactNames[key]] : []
   })
+  const failure = [found.request, found.session, found.result].find((file) => file._tag === "Failed")
   return {
-    run_id,
-    directory,
-    modified_ms,
-    manifest: valueOf(found.session),
-    request: valueOf(found.request),
-    result,
-    missing
+    failure: failure?.error ?? null,
+    summary: {
+      run_id,
+      directory,
+      modified_ms,
+      manifest: valueOf(found.session),
+      request: valueOf(found.request),
+      result,
+      missing
+    }
   }
+})
+
+/** What can be told of a run, whatever of it cannot be read. */
+export const summarise = (disk: Disk, place: Place): Effect.Effect<RunSummary> =>
+  Effect.map(summaryOf(disk, place), ({ summary }) => summary)
+
+/** The same of the one run that is meant: what it is and whether it has ended must not stay unknown. */
+export const summariseWhole = Effect.fnUntraced(function* (
+  disk: Disk,
+  place: Place
+): Effect.fn.Return<RunSummary, StoreError> {
+  const { failure, summary } = yield* summaryOf(disk, place)
+  return failure === null ? summary : yield* failure
 })
 
 /** What a query is looked for in: the id, the task and where it ran, and how it ended. */

@@ -2,7 +2,7 @@
  * Whole directories of one bundle taken over into another.
  */
 import { Effect } from "effect"
-import type { Disk } from "./Disk.ts"
+import { demandDirectory, type Disk } from "./Disk.ts"
 import { failAt } from "./Failure.ts"
 
 const concurrency = 8
@@ -70,7 +70,9 @@ export const takeOver = Effect.fnUntraced(function* (
 ) {
   const source = disk.path.join(from, name)
   const target = disk.path.join(into, name)
-  if ((yield* disk.typeOf(source)) !== "Directory" || (yield* disk.typeOf(target)) !== null) return
+  // What somebody put in its place would lead whoever works there elsewhere.
+  if ((yield* disk.typeOf(target)) !== null) return yield* demandDirectory(disk, target)
+  if ((yield* disk.typeOf(source)) !== "Directory") return
   const temporary = disk.path.join(into, `.${name}.tmp`)
   yield* disk.fs.remove(temporary, { recursive: true, force: true }).pipe(failAt(temporary))
   yield* copyInto(disk, source, temporary, synced)

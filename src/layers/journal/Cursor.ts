@@ -30,8 +30,6 @@ export const noHead: Head = { sequence: -1, hash: noLine }
 export interface Mark extends Head {
   /** Where that line ends, in bytes from the file's start. */
   readonly offset: number
-  /** At the end of the file, the bytes behind it: the beginning of a line that was never finished. */
-  readonly dropped: number
 }
 
 export interface Cursor {
@@ -78,7 +76,7 @@ export const openCursor = Effect.fnUntraced(function* (
   const file = disk.path.join(directory, artifactNames.events)
   const type = yield* disk.typeOf(file)
   // Its writer died between the manifest and the journal: nothing had happened yet.
-  if (type === null && head?.sequence === -1) return ended({ ...noHead, offset: 0, dropped: 0 })
+  if (type === null && head?.sequence === -1) return ended({ ...noHead, offset: 0 })
   if (type !== "File") return yield* damaged(file, `no journal at ${file}`)
   const handle = yield* disk.open(file, "r")
 
@@ -199,5 +197,5 @@ export const openCursor = Effect.fnUntraced(function* (
     }
   })
 
-  return { next, mark: () => ({ sequence, hash, offset, dropped: filled - start }) }
+  return { next, mark: () => ({ sequence, hash, offset }) }
 })

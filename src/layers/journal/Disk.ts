@@ -3,6 +3,7 @@
  */
 import type { Scope } from "effect"
 import { Effect, FileSystem, Path } from "effect"
+import { shownName } from "../../domain/Text.ts"
 import { StoreError } from "../../services/RunStore.ts"
 import { failAt, invalid, isTaken } from "./Failure.ts"
 
@@ -123,12 +124,12 @@ export const demandDirectory = Effect.fnUntraced(function* (disk: Disk, director
     return yield* new StoreError({
       reason: "not_found",
       path: directory,
-      message: `there is no ${directory}`
+      message: `there is no ${shownName(directory)}`
     })
   return yield* invalid(
     directory,
     type === "SymbolicLink"
-      ? `refused: ${directory} is a symbolic link`
-      : `refused: ${directory} is no directory`
+      ? `refused: ${shownName(directory)} is a symbolic link`
+      : `refused: ${shownName(directory)} is no directory`
   )
 })

@@ -19,6 +19,8 @@ export type Document<A> =
   | { readonly _tag: "Newer"; readonly version: number }
   /** Missing, too long, or something else. */
   | { readonly _tag: "Unreadable" }
+  /** The disk does not hand it out: it may well be sound. */
+  | { readonly _tag: "Failed"; readonly error: StoreError }
 
 const unreadable: Document<never> = { _tag: "Unreadable" }
 

@@ -2,6 +2,7 @@
  * Which run somebody means.
  */
 import { Effect } from "effect"
+import { shownName } from "../../domain/Text.ts"
 import { StoreError } from "../../services/RunStore.ts"
 import { isRunId, last, namesIn, placeAt, type Place } from "./Bundles.ts"
 import { demandDirectory, type Disk } from "./Disk.ts"
@@ -48,14 +49,18 @@ export const findPlace = Effect.fnUntraced(function* (
   run: string
 ): Effect.fn.Return<Place, StoreError> {
   if (run === "last")
-    return (yield* last(disk, root)) ?? (yield* missing(root, `there are no runs in ${root}`))
+    return (yield* last(disk, root)) ?? (yield* missing(root, `there are no runs in ${shownName(root)}`))
   const directory = disk.path.resolve(run)
   if (run.includes("/") || run.startsWith("."))
-    return (yield* atPath(disk, directory)) ?? (yield* missing(directory, `there is no run in ${directory}`))
+    return (
+      (yield* atPath(disk, directory)) ??
+      (yield* missing(directory, `there is no run in ${shownName(directory)}`))
+    )
   const found = run === "" ? null : yield* named(disk, root, run)
   if (found !== null) return found
   const elsewhere = run !== "" && (yield* disk.typeOf(directory)) === "Directory"
   return (
-    (elsewhere ? yield* atPath(disk, directory) : null) ?? (yield* missing(root, `no run ${run} in ${root}`))
+    (elsewhere ? yield* atPath(disk, directory) : null) ??
+    (yield* missing(root, `no run ${shownName(run)} in ${shownName(root)}`))
   )
 })

@@ -116,7 +116,7 @@ const layerWithLock = (
       )
 
       const find = Effect.fn("RunStore.find")((run: string) =>
-        Effect.flatMap(findPlace(disk, root, run), (place) => Bundles.summarise(disk, place))
+        Effect.flatMap(findPlace(disk, root, run), (place) => Bundles.summariseWhole(disk, place))
       )
 
       const entries = (run: string) =>

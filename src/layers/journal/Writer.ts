@@ -10,7 +10,7 @@ import { initial, reduce, type RunState } from "../../domain/Run.ts"
 import { Checkpoint, SessionManifest } from "../../domain/Session.ts"
 import { Observer } from "../../services/Observer.ts"
 import { StoreError, type Journal } from "../../services/RunStore.ts"
-import type { Disk } from "./Disk.ts"
+import { demandDirectory, type Disk } from "./Disk.ts"
 import { documents, valueOf } from "./Documents.ts"
 import { damaged, failAt, invalid } from "./Failure.ts"
 import { sha256 } from "./Hash.ts"
@@ -95,6 +95,7 @@ export const openJournal = Effect.fnUntraced(function* (options: {
 
   const storeBlobs = Effect.gen(function* () {
     if (blobs.size === 0) return
+    yield* demandDirectory(disk, blobPath)
     yield* Effect.forEach(
       blobs,
       ([hash, bytes]) =>

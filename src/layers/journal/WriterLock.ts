@@ -4,6 +4,8 @@
  */
 import { Context, Effect, FileSystem, Layer, type Scope } from "effect"
 import type { DatabaseSync } from "node:sqlite"
+import { errnoWords } from "../../domain/Errno.ts"
+import { shownName } from "../../domain/Text.ts"
 import { StoreError } from "../../services/RunStore.ts"
 import { fileMode } from "./Disk.ts"
 import { failAt, invalid } from "./Failure.ts"
@@ -40,7 +42,7 @@ const lockError = (file: string, cause: unknown): StoreError => {
     ? new StoreError({
         reason: "no_space",
         path: file,
-        message: `no space left on the device of ${file}`,
+        message: `${errnoWords("ENOSPC")}: ${shownName(file)}`,
         cause
       })
     : new StoreError({ reason: "unwritable", path: file, message: `cannot lock ${file}`, cause })

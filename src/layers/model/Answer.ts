@@ -11,6 +11,7 @@ import type { ModelEvent, ModelRequest } from "../../services/Model.ts"
 import { arrivals, type Arrival } from "./Body.ts"
 import type { Fault as WireFault } from "./Fault.ts"
 import type { Line } from "./Line.ts"
+import { unkeyedJson } from "./Unkeyed.ts"
 import { askedOf, cutError, exchange, exchangeError, type Peer } from "./Transport.ts"
 
 const errorOf = (peer: Peer, line: Line, fault: Fault, last: boolean): ModelError => {
@@ -28,6 +29,19 @@ const errorOf = (peer: Peer, line: Line, fault: Fault, last: boolean): ModelErro
   }
 }
 
+/**
+ * Calls whose arguments hold no key: they are acted on as they are kept, or a recording would not be what happened.
+ * Masked as text, since that is what is masked on the wire.
+ */
+const discreetCalls = (draft: Draft, secret: string): Draft => ({
+  ...draft,
+  calls: draft.calls.map((call) => ({
+    id: call.id === null ? null : withoutKey(call.id, secret),
+    name: withoutKey(call.name, secret),
+    arguments: unkeyedJson(call.arguments, secret)
+  }))
+})
+
 /** What a server says of the key that it was given is kept nowhere. Signed thoughts are kept as they were signed. */
 const discreet = (turn: ModelTurn, secret: string): ModelTurn => ({
   ...turn,
@@ -38,7 +52,8 @@ const discreet = (turn: ModelTurn, secret: string): ModelTurn => ({
   )
 })
 
-const complete = Effect.fnUntraced(function* (peer: Peer, draft: Draft, request: ModelRequest) {
+const complete = Effect.fnUntraced(function* (peer: Peer, said: Draft, request: ModelRequest) {
+  const draft = discreetCalls(said, peer.secret)
   // Most answers need no repair, so most runs never load it.
   const repair = wantsRepair(draft)
     ? yield* Effect.promise(async () => (await import("jsonrepair")).jsonrepair)

@@ -156,6 +156,10 @@ export const unkeyed = (
   }
 }
 
+/** JSON, or what should have been it, without the key, masked in the same places as where it stands in a body. */
+export const unkeyedJson = (json: string, key: string): string =>
+  key.length >= minKeyChars && mayHold(json, key) ? json.replaceAll(spellings(key), mask) : json
+
 /** Whether anything that a value says holds the key, or the beginning of it. */
 export const holdsKey = (value: unknown, key: string): boolean => {
   if (key.length < minKeyChars) return false

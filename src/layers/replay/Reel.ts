@@ -3,7 +3,7 @@
  * turns here, so that a run is played in the order in which it happened.
  */
 import { Effect } from "effect"
-import { isKnown, type RunEvent, type RunEventType } from "../../domain/Event.ts"
+import { isKnown, type RunEvent, type RunEventType, type UnknownEvent } from "../../domain/Event.ts"
 import { sameEvent, type Difference, type RecordedEntry, type Segment } from "../../domain/Recording.ts"
 import { initial, reduce, type RunState } from "../../domain/Run.ts"
 import { StoreError } from "../../services/RunStore.ts"
@@ -26,14 +26,44 @@ const laneOf = ({ event_type, data }: RunEvent): Lane => {
 /** An event of the recording by its type, with its payload. */
 export type EventOf<Type extends RunEventType> = Extract<RunEvent, { readonly event_type: Type }>
 
+const isOf =
+  <Type extends RunEventType>(type: Type) =>
+  (event: RunEvent | UnknownEvent): event is EventOf<Type> =>
+    event.event_type === type
+
 const over = new StoreError({
   reason: "busy",
   path: "replay",
   message: "the recorded process ended here"
 })
 
-/** What a run says when nothing more happens to it. */
-const lastWords: ReadonlySet<string> = new Set(["workspace.scanned", "run.noted", "run.ended"])
+/** What the end of a run says, in this order and each once at most, notes aside. */
+const lastWords: ReadonlyArray<string> = ["workspace.scanned", "patch.collected", "run.noted", "run.ended"]
+
+/**
+ * Where the last words of a process begin, and where they do when nobody but its main part is listened to: there others
+ * may still have something to say.
+ */
+const lastWordsOf = (entries: ReadonlyArray<RecordedEntry>, { from, to }: Segment) => {
+  let next = lastWords.length
+  let all: number | null = null
+  for (let i = to - 1; i >= from; i--) {
+    const event = entries[i]?.event
+    if (event === undefined || !isKnown(event) || event.event_type === "run.interrupted") continue
+    if (laneOf(event) !== "main") {
+      all ??= i + 1
+      continue
+    }
+    const word = lastWords.indexOf(event.event_type)
+    if (word < 0 || word > next || (word === next && event.event_type !== "run.noted"))
+      return { all: all ?? i + 1, main: i + 1 }
+    next = word
+  }
+  return { all: all ?? from, main: from }
+}
+
+/** Whether it is one of the last words of a run, or could be. */
+export const isLastWord = ({ event_type }: RunEvent): boolean => lastWords.includes(event_type)
 
 export interface Reel {
   readonly state: () => RunState
@@ -54,10 +84,20 @@ export interface Reel {
   readonly upcoming: () => RecordedEntry | null
   /** The next recorded event of the run's main part; null when its process says no more. */
   readonly next: () => RunEvent | null
-  /** The first recorded event that is still to come in this process and fits. */
-  readonly find: <A extends RunEvent>(fits: (event: RunEvent) => event is A) => A | null
+  /** The first recorded event of a type that is still to come in this process and fits. */
+  readonly find: <Type extends RunEventType>(
+    type: Type,
+    fits?: (event: EventOf<Type>) => boolean
+  ) => EventOf<Type> | null
+  /** When an event that is still to come was said. */
+  readonly timeOf: (event: RunEvent) => number
+  /** Whether the main part of the recorded process has nothing more to say than how it ended. */
+  readonly concluding: () => boolean
   /** Completes when the recorded process has nothing more to say than how it ended. */
   readonly ending: Effect.Effect<void>
+  /** Whether something has failed that ended the run. */
+  readonly broken: () => boolean
+  readonly breakOff: () => void
   /** Completes when the next recorded event is one of the run's main part, or none. */
   readonly othersDone: Effect.Effect<void>
   /** Plays an event when its turn comes. One that is not the recorded one ends the play. */
@@ -73,6 +113,8 @@ export const makeReel = (
   let state = initial
   let time = 0
   let closed = false
+  let broken = false
+  let last = { all: 0, main: 0 }
   let difference: Difference | null = null
   let waiting: Array<() => void> = []
 
@@ -119,10 +161,24 @@ export const makeReel = (
     }
     wake()
   }
-  const first = <A extends RunEvent>(fits: (event: RunEvent) => event is A): A | null => {
+  const places = Map.groupBy(entries.keys(), (at) => entries[at]?.event.event_type ?? "")
+  /** How many places of a type have been passed: a long recording is not read again for every question. */
+  const passed = new Map<string, number>()
+  const find: Reel["find"] = (type, fits = () => true) => {
+    const at = places.get(type) ?? []
+    let from = passed.get(type) ?? 0
+    while (from < at.length && (at[from] ?? 0) < index) from++
+    passed.set(type, from)
+    for (let i = from; i < at.length && (at[i] ?? 0) < segment.to; i++) {
+      const event = entries[at[i] ?? 0]?.event
+      if (event !== undefined && isOf(type)(event) && fits(event)) return event
+    }
+    return null
+  }
+  const next = (): RunEvent | null => {
     for (let i = index; i < segment.to; i++) {
       const event = entries[i]?.event
-      if (event !== undefined && isKnown(event) && fits(event)) return event
+      if (event !== undefined && isKnown(event) && laneOf(event) === "main") return event
     }
     return null
   }
@@ -158,10 +214,12 @@ export const makeReel = (
     setTime,
     difference: () => difference,
     differ,
-    begin: (next) => {
-      for (let at = entries[index]; at !== undefined && index < next.from; at = entries[index]) fold(at)
-      segment = next
+    begin: (process) => {
+      for (let at = entries[index]; at !== undefined && index < process.from; at = entries[index]) fold(at)
+      segment = process
+      last = lastWordsOf(entries, segment)
       closed = false
+      broken = false
       skip()
       const first = entries[index]
       if (first !== undefined) setTime(Date.parse(first.created_at))
@@ -176,15 +234,23 @@ export const makeReel = (
       return at === null || at.event.event_type === "run.interrupted"
     },
     upcoming,
-    next: () => first((event): event is RunEvent => laneOf(event) === "main"),
-    find: first,
+    next,
+    find,
+    timeOf: (event) => {
+      for (let i = index; i < segment.to; i++) {
+        const at = entries[i]
+        if (at?.event === event) return Date.parse(at.created_at)
+      }
+      return time
+    },
+    concluding: () => index >= last.main,
     ending: Effect.gen(function* () {
-      const isOver = () =>
-        entries
-          .slice(index, segment.to)
-          .every(({ event }) => !isKnown(event) || lastWords.has(event.event_type))
-      while (!isOver()) yield* turn
+      while (index < last.all) yield* turn
     }),
+    broken: () => broken,
+    breakOff: () => {
+      broken = true
+    },
     othersDone: Effect.gen(function* () {
       while (true) {
         const at = upcoming()

@@ -19,7 +19,7 @@ import { Wire } from "../../services/Wire.ts"
 import { Workspaces } from "../../services/Workspace.ts"
 import { replayedModel } from "../model/Replayed.ts"
 import { makeReelClock } from "./Clock.ts"
-import { makeReel, type EventOf, type Reel } from "./Reel.ts"
+import { makeReel, type Reel } from "./Reel.ts"
 import * as World from "./World.ts"
 
 export interface ReplayOptions {
@@ -65,7 +65,7 @@ const played = (reel: Reel, real: Model): Model => ({
           case "model.failed":
             return Effect.succeed(Stream.fail(new ModelError(next.data.error)))
           default:
-            return Effect.never
+            return World.outcome<never>(reel, () => null)
         }
       })
     )
@@ -126,8 +126,8 @@ export const layerReplay = (
           yield* eventLoopTurn
           const moved = reel.position() !== at
           at = reel.position()
-          // The exchange itself is played before the turn that it became.
-          const busy = reading !== null && at <= reading + 1
+          // The exchange itself is played before the turn that it became, if its process came to that.
+          const busy = reading !== null && at <= reading + 1 && !reel.spent()
           if (!busy) reading = null
           quiet = moved || busy ? 0 : quiet + 1
           if (quiet < quietTurns) continue
@@ -202,22 +202,20 @@ export const layerReplay = (
         Tape,
         Tape.of({
           recording,
-          repository: Effect.suspend(() => {
-            const read = reel.find(
-              (event): event is EventOf<"repository.read"> => event.event_type === "repository.read"
-            )
-            return read === null ? Effect.never : Effect.succeed(read.data)
-          }),
+          repository: World.repository(reel),
           takeOver: Effect.sync(() => {
             const next = reel.next()
-            const resumed = next?.event_type === "session.resumed" ? next.data : null
+            const taken =
+              next?.event_type === "session.resumed" || next?.event_type === "session.continued"
+                ? next.data
+                : null
             return {
               journal: journalOf(reel, reel.state().run_id ?? recording.run_id),
               request,
-              active_ms: resumed?.active_ms ?? 0,
+              active_ms: taken?.active_ms ?? 0,
               complete: reel.state().ended !== null,
               discard: Effect.void,
-              lost: resumed?.lost_events ?? 0
+              lost: taken?.lost_events ?? 0
             }
           }),
           models,

@@ -4,54 +4,78 @@
 import { Effect } from "effect"
 import { callText } from "../../domain/Repetition.ts"
 import { fromOctets } from "../../domain/Octets.ts"
+import type { RunEvent } from "../../domain/Event.ts"
 import type { TreeId } from "../../domain/Ids.ts"
-import type { RunEvent, RunEventType } from "../../domain/Event.ts"
 import { Approval, ApprovalUnavailable } from "../../services/Approval.ts"
 import { Checks } from "../../services/Checks.ts"
 import { Git, GitError } from "../../services/Git.ts"
 import { Sandbox, SandboxError } from "../../services/Sandbox.ts"
 import { type Tool, Tools } from "../../services/Tools.ts"
 import { type FreshPlace, type OpenWorkspace, WorkspaceError, Workspaces } from "../../services/Workspace.ts"
-import type { EventOf, Reel } from "./Reel.ts"
-
-const is =
-  <Type extends RunEventType>(type: Type) =>
-  (event: RunEvent): event is EventOf<Type> =>
-    event.event_type === type
-
-/** What was recorded is told again; what was not never comes. */
-const told = <A>(value: A | null): Effect.Effect<A> => (value === null ? Effect.never : Effect.succeed(value))
+import { isLastWord, type EventOf, type Reel } from "./Reel.ts"
 
 const unreachable = (what: string) => Effect.die(`a replay never ${what}`)
 
-/** How the recorded process ended, where that is the trace of something that failed. */
-const failure = (
+const patchPrefix = "the patch cannot be handed over: "
+/** Times are recorded in milliseconds: what was told in the same one as a time-out came before it or after it. */
+const behind = 0.5
+
+/**
+ * What was recorded of an outcome. Where nothing was, it failed, its program died of it, or it never came: how the
+ * recorded process ended is the trace of that. A process that broke off says its last words all the same, and may have
+ * been given then what it had been refused before. So of all that is asked for when only the last words are left, the
+ * first is what broke a run that ended broken.
+ */
+export const outcome = <Told extends RunEvent, E = never>(
   reel: Reel,
-  reason: "workspace_failed" | "patch_artifact_failed" | "approval_unavailable"
-) => {
-  const ended = reel.find(is("run.ended"))
-  return ended?.data.terminal_reason === reason ? (ended.data.error ?? "") : null
-}
+  recorded: () => Told | null,
+  failed: ((message: string) => E) | null = null
+): Effect.Effect<Told, E> =>
+  Effect.suspend(() => {
+    const ended = reel.find("run.ended")?.data ?? null
+    const reason = ended?.terminal_reason
+    const broke =
+      reel.concluding() &&
+      !reel.broken() &&
+      (reason === "error" || (reason === "workspace_failed" && failed !== null))
+    const told = recorded()
+    if (told !== null && !(broke && isLastWord(told))) {
+      // A time-out may have come before it, and then it was told to whoever asked next.
+      return reason === "wall_time_exceeded" && isLastWord(told)
+        ? Effect.as(Effect.sleep(Math.max(0, reel.timeOf(told) + behind - reel.time_ms())), told)
+        : Effect.succeed(told)
+    }
+    const fail = (message: string): Effect.Effect<never, E> => {
+      reel.breakOff()
+      return failed === null ? Effect.die(message) : Effect.fail(failed(message))
+    }
+    const gone = Effect.suspend((): Effect.Effect<never, E> => {
+      const message = (ended?.error ?? "").replace(patchPrefix, "")
+      switch (reason) {
+        // Only what goes on side by side is missing behind these two: they wait for it, whatever becomes of it.
+        case "verified":
+        case "checks_failed":
+        case "error":
+          reel.breakOff()
+          return Effect.die(message)
+        case "patch_artifact_failed":
+          return fail(message)
+        case "workspace_failed":
+          return failed === null ? Effect.never : fail(message)
+        case undefined:
+          return reel.next() === null || reel.spent() ? Effect.never : fail("")
+        default:
+          return Effect.never
+      }
+    })
+    return Effect.andThen(reel.ending, gone)
+  })
 
 const workspaceError = (message: string) => new WorkspaceError({ reason: "failed", message })
 
 export const workspaces = (reel: Reel, places: Map<string, { readonly wrote: Array<string> }>) => {
-  const failing = <A>(value: A | null, strip: string): Effect.Effect<A, WorkspaceError> => {
-    if (value !== null) return Effect.succeed(value)
-    const why = failure(reel, "workspace_failed") ?? failure(reel, "patch_artifact_failed")
-    return why === null
-      ? Effect.never
-      : Effect.andThen(reel.ending, Effect.fail(workspaceError(why.replace(strip, ""))))
-  }
-  const patchPrefix = "the patch cannot be handed over: "
-  const collected = (tree: TreeId) =>
-    failing(
-      reel.find(
-        (event): event is EventOf<"patch.collected"> =>
-          event.event_type === "patch.collected" && event.data.tree === tree
-      ),
-      patchPrefix
-    )
+  const collected = (fits: (event: EventOf<"patch.collected">) => boolean) =>
+    outcome(reel, () => reel.find("patch.collected", fits), workspaceError)
   let made = 0
   const workspace = (prepared: OpenWorkspace["prepared"], found: TreeId | null): OpenWorkspace => ({
     root: "/replay/workspace",
@@ -64,15 +88,18 @@ export const workspaces = (reel: Reel, places: Map<string, { readonly wrote: Arr
     restore: () => unreachable("puts files back"),
     diff: () => unreachable("compares trees"),
     tree: Effect.sync(() => reel.state().tree ?? prepared.tree),
-    scan: Effect.suspend(() =>
-      Effect.map(failing(reel.find(is("workspace.scanned")), patchPrefix), ({ data }) => data.tree)
+    scan: Effect.map(
+      outcome(reel, () => reel.find("workspace.scanned"), workspaceError),
+      ({ data }) => data.tree
     ),
     handOver: (tree) =>
-      Effect.suspend(() =>
-        Effect.map(collected(tree), ({ data }) => ({ patch: fromOctets(data.patch), files: data.files }))
+      Effect.map(
+        collected(({ data }) => data.tree === tree),
+        ({ data }) => ({ patch: fromOctets(data.patch), files: data.files })
       ),
-    unrecorded: Effect.suspend(() =>
-      Effect.map(failing(reel.find(is("patch.collected")), patchPrefix), ({ data }) => data.unrecorded)
+    unrecorded: Effect.map(
+      collected(() => true),
+      ({ data }) => data.unrecorded
     ),
     materialise: (tree) =>
       Effect.sync((): FreshPlace => {
@@ -87,11 +114,11 @@ export const workspaces = (reel: Reel, places: Map<string, { readonly wrote: Arr
     open: ({ resume }) =>
       Effect.suspend(() => {
         if (resume === undefined) {
-          const prepared = reel.find(is("workspace.prepared"))
-          return Effect.map(failing(prepared, ""), ({ data }) => workspace(data, null))
+          const prepared = outcome(reel, () => reel.find("workspace.prepared"), workspaceError)
+          return Effect.map(prepared, ({ data }) => workspace(data, null))
         }
         // Where it could not be had, the recorded process said nothing at all.
-        const restored = reel.find(is("workspace.restored"))
+        const restored = reel.find("workspace.restored")
         return Effect.succeed(workspace(resume.prepared, restored?.data.found ?? null))
       })
   })
@@ -103,16 +130,19 @@ export const checks = (reel: Reel, places: Map<string, { readonly wrote: Array<s
     run: (check, place, { purpose }) =>
       Effect.suspend(() => {
         const completed = reel.find(
-          (event): event is EventOf<"verification.completed"> =>
-            event.event_type === "verification.completed" &&
-            event.data.purpose === purpose &&
-            event.data.outcome.name === check.name &&
-            place.root.endsWith(`@${event.data.tree}`) &&
-            !taken.has(event)
+          "verification.completed",
+          ({ data }) =>
+            data.purpose === purpose &&
+            data.outcome.name === check.name &&
+            place.root.endsWith(`@${data.tree}`) &&
+            !taken.has(data)
         )
-        taken.add(completed)
+        taken.add(completed?.data)
         places.get(place.root)?.wrote.push(...(completed?.data.wrote ?? []))
-        return told(completed?.data.outcome ?? null)
+        return Effect.map(
+          outcome(reel, () => completed),
+          ({ data }) => data.outcome
+        )
       })
   })
 }
@@ -129,11 +159,10 @@ const retold = (reel: Reel, tool: Tool): Tool => ({
           .pending.filter(({ call }) => callText(call.name, call.arguments) === text)
           .map(({ call }) => call.id)
       )
-      const completed = reel.find(
-        (event): event is EventOf<"tool.completed"> =>
-          event.event_type === "tool.completed" && ids.has(event.data.tool_call_id)
+      const completed = outcome(reel, () =>
+        reel.find("tool.completed", ({ data }) => ids.has(data.tool_call_id))
       )
-      return Effect.map(told(completed), ({ data: { content, ok, tree } }) => ({
+      return Effect.map(completed, ({ data: { content, ok, tree } }) => ({
         ok,
         content,
         ...(tree === null ? {} : { tree })
@@ -150,32 +179,38 @@ export const tools = (reel: Reel, real: Tools["Service"]) =>
 
 export const approval = (reel: Reel) => {
   const asked = (action_id: string) =>
-    reel.find(
-      (event): event is EventOf<"approval.requested"> =>
-        event.event_type === "approval.requested" && event.data.action_id === action_id
-    )
+    reel.find("approval.requested", ({ data }) => data.action_id === action_id)
   /** An action that was denied without asking anybody was answered and never started. */
   const started = (action_id: string) =>
-    reel.find(
-      (event): event is EventOf<"tool.started"> | EventOf<"tool.completed"> =>
-        (event.event_type === "tool.started" || event.event_type === "tool.completed") &&
-        event.data.tool_call_id === action_id
-    )?.event_type !== "tool.completed"
+    reel.find("tool.started", ({ data }) => data.tool_call_id === action_id) !== null ||
+    reel.find("tool.completed", ({ data }) => data.tool_call_id === action_id) === null
   return Approval.of({
     standing: ({ action_id }) =>
       asked(action_id) !== null ? null : started(action_id) ? "allow_once" : "deny",
     ask: ({ action_id }) =>
       Effect.suspend(() => {
-        const resolved = reel.find(
-          (event): event is EventOf<"approval.resolved"> =>
-            event.event_type === "approval.resolved" && event.data.action_id === action_id
-        )
-        const why = failure(reel, "approval_unavailable")
-        if (resolved !== null || why === null) return told(resolved?.data.decision ?? null)
-        return Effect.fail(new ApprovalUnavailable({ message: why }))
+        const resolved = reel.find("approval.resolved", ({ data }) => data.action_id === action_id)
+        const ended = reel.find("run.ended")?.data
+        return resolved === null && ended?.terminal_reason === "approval_unavailable"
+          ? Effect.fail(new ApprovalUnavailable({ message: ended.error ?? "" }))
+          : Effect.map(
+              outcome(reel, () => resolved),
+              ({ data }) => data.decision
+            )
       })
   })
 }
+
+/** What the prompt is made of. */
+export const repository = (reel: Reel) =>
+  Effect.map(
+    outcome(
+      reel,
+      () => reel.find("repository.read"),
+      (message) => new GitError({ reason: "failed", message })
+    ),
+    ({ data }) => data
+  )
 
 /** Nothing of a repository is asked in a replay: what the prompt was made of is in the journal. */
 export const git = (() => {
@@ -183,7 +218,6 @@ export const git = (() => {
   return Git.of({
     source: () => absent,
     resolve: () => absent,
-    dirty: () => absent,
     file: () => absent,
     paths: () => absent
   })

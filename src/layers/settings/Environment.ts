@@ -12,9 +12,10 @@ import {
   Redacted,
   Schema
 } from "effect"
+import { userInfo } from "node:os"
+import { errnoOf, wordsOf } from "../../domain/Errno.ts"
 import { providers } from "../../domain/model/Providers.ts"
 import { Config, Settings, SettingsError } from "../../services/Settings.ts"
-import { errnoOf } from "../fs/Files.ts"
 
 /** Of `config.json`, in bytes. */
 const maxConfigBytes = 64 * 1024
@@ -48,48 +49,62 @@ const readConfig = (fs: FileSystem.FileSystem, file: string): Effect.Effect<Conf
     )
   }).pipe(
     Effect.catchTag("PlatformError", (error) =>
-      isMissing(error)
-        ? Effect.succeed({})
-        : Effect.fail(invalid(`it cannot be read (${errnoOf(error) ?? error.message})`))
+      isMissing(error) ? Effect.succeed({}) : Effect.fail(invalid(`it cannot be read: ${wordsOf(error)}`))
     )
   )
 }
 
-export const layer = Layer.effect(
-  Settings,
-  Effect.gen(function* () {
-    const fs = yield* FileSystem.FileSystem
-    const path = yield* Path.Path
-    const home = (yield* optional("HOME")) ?? path.parse(path.resolve(".")).root
-    const base = (variable: string, fallback: string) =>
-      Effect.map(optional(variable), (value) =>
-        value !== null && path.isAbsolute(value) ? value : path.join(home, fallback)
+/** The home directory that the system has for the user; null when it knows no such user, as in some containers. */
+const accountHome = (): string | null => {
+  try {
+    return userInfo().homedir
+  } catch {
+    return null
+  }
+}
+
+/** `account`: the home directory where HOME says none; null for none. */
+export const layerWith = (account: () => string | null) =>
+  Layer.effect(
+    Settings,
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const path = yield* Path.Path
+      const home = Effect.map(optional("HOME"), (value) =>
+        value !== null && path.isAbsolute(value) ? value : account()
       )
-    const state = yield* base("XDG_STATE_HOME", ".local/state")
-    const configHome = yield* base("XDG_CONFIG_HOME", ".config")
-    const run_root = path.resolve(
-      (yield* optional("LOOPLANE_RUN_ROOT")) ?? path.join(state, "looplane", "runs")
-    )
-    const config_path = path.resolve(
-      (yield* optional("LOOPLANE_CONFIG")) ?? path.join(configHome, "looplane", "config.json")
-    )
-    const keys = new Map<string, Redacted.Redacted>()
-    const urls = new Map<string, string>()
-    for (const [name, { key_env, url_env }] of Object.entries(providers)) {
-      const key = yield* optional(key_env)
-      if (key !== null) keys.set(name, Redacted.make(key))
-      const url = url_env === null ? null : yield* optional(url_env)
-      if (url !== null) urls.set(name, url)
-    }
-    return Settings.of({
-      run_root,
-      config_path,
-      config: readConfig(fs, config_path),
-      provider: yield* optional("LOOPLANE_PROVIDER"),
-      model: (yield* optional("LOOPLANE_MODEL")) ?? (yield* optional("CODING_AGENT_MODEL")),
-      api_url: yield* optional("LOOPLANE_API_URL"),
-      apiKey: (provider) => keys.get(provider) ?? null,
-      baseUrl: (provider) => urls.get(provider) ?? null
-    })
-  }).pipe(Effect.mapError((error) => new SettingsError({ message: error.message })))
-)
+      /** A place below the home directory, unless its own variable or that of all such places names another one. */
+      const place = Effect.fnUntraced(function* (own: string, base: string, fallback: string, name: string) {
+        const named = yield* optional(own)
+        if (named !== null) return path.resolve(named)
+        const directory = yield* optional(base)
+        if (directory !== null && path.isAbsolute(directory)) return path.resolve(directory, "looplane", name)
+        const at = yield* home
+        if (at === null)
+          return yield* new SettingsError({ message: `no home directory is known: set HOME, or ${own}` })
+        return path.resolve(at, fallback, "looplane", name)
+      })
+      const run_root = yield* place("LOOPLANE_RUN_ROOT", "XDG_STATE_HOME", ".local/state", "runs")
+      const config_path = yield* place("LOOPLANE_CONFIG", "XDG_CONFIG_HOME", ".config", "config.json")
+      const keys = new Map<string, Redacted.Redacted>()
+      const urls = new Map<string, string>()
+      for (const [name, { key_env, url_env }] of Object.entries(providers)) {
+        const key = yield* optional(key_env)
+        if (key !== null) keys.set(name, Redacted.make(key))
+        const url = url_env === null ? null : yield* optional(url_env)
+        if (url !== null) urls.set(name, url)
+      }
+      return Settings.of({
+        run_root,
+        config_path,
+        config: readConfig(fs, config_path),
+        provider: yield* optional("LOOPLANE_PROVIDER"),
+        model: (yield* optional("LOOPLANE_MODEL")) ?? (yield* optional("CODING_AGENT_MODEL")),
+        api_url: yield* optional("LOOPLANE_API_URL"),
+        apiKey: (provider) => keys.get(provider) ?? null,
+        baseUrl: (provider) => urls.get(provider) ?? null
+      })
+    }).pipe(Effect.mapError((error) => new SettingsError({ message: error.message })))
+  )
+
+export const layer = layerWith(accountHome)

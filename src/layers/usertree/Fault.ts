@@ -2,11 +2,11 @@
  * Failures of the user's tree, and the hook by which tests stop an apply at any step of it.
  */
 import { Context, Effect, type PlatformError } from "effect"
+import { wordsOf } from "../../domain/Errno.ts"
 import type { GitError } from "../../services/Git.ts"
 import type { StoreError } from "../../services/RunStore.ts"
 import { UserTreeError } from "../../services/UserTree.ts"
 import type { WorkspaceError } from "../../services/Workspace.ts"
-import { wordsOf } from "../fs/Errno.ts"
 
 /** Called with the name of every step before it is taken. */
 export const ApplySteps = Context.Reference<(step: string) => Effect.Effect<void>>(

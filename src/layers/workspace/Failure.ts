@@ -1,10 +1,10 @@
 /**
  * The workspace's failures, made from those of the disk and of git.
  */
-import type { PlatformError } from "effect"
+import { PlatformError } from "effect"
+import { errnoOf, errnoWords, wordsOf } from "../../domain/Errno.ts"
 import type { GitError } from "../../services/Git.ts"
 import { WorkspaceError } from "../../services/Workspace.ts"
-import { errnoOf } from "../fs/Files.ts"
 
 const reasons: Readonly<Record<string, WorkspaceError["reason"]>> = {
   ENOENT: "not_found",
@@ -19,36 +19,30 @@ const reasons: Readonly<Record<string, WorkspaceError["reason"]>> = {
   EDQUOT: "unwritable"
 }
 
-const words: Readonly<Record<string, string>> = {
-  ENOENT: "is not there",
-  ENOTDIR: "is below something that is not a directory",
-  EISDIR: "is a directory",
-  ELOOP: "goes through too many symbolic links",
-  ENAMETOOLONG: "is too long a name",
-  EACCES: "may not be touched (permission denied)",
-  EPERM: "may not be touched (not permitted)",
-  EROFS: "is on a read-only disk",
-  ENOSPC: "does not fit: the disk is full",
-  EDQUOT: "does not fit: the disk quota is used up"
-}
-
 /** A failed call on a path of the workspace. */
 export const onDisk =
   (path: string) =>
   (cause: PlatformError.PlatformError): WorkspaceError => {
-    const code = errnoOf(cause) ?? ""
     return new WorkspaceError({
-      reason: reasons[code] ?? "failed",
-      message: `${path} ${words[code] ?? `cannot be used: ${cause.message}`}`,
+      reason: reasons[errnoOf(cause) ?? ""] ?? "failed",
+      message: `${path} cannot be used: ${wordsOf(cause)}`,
       cause
     })
   }
+
+/** The reason in words of ours, where the system gave it. */
+const whyOf = (cause: unknown): string => {
+  if (PlatformError.isPlatformError(cause)) return wordsOf(cause)
+  if (!(cause instanceof Error)) return String(cause)
+  const code = "code" in cause ? cause.code : undefined
+  return typeof code === "string" && /^E[A-Z0-9]+$/.test(code) ? errnoWords(code) : cause.message
+}
 
 /** A failure of ours to prepare or to record something. */
 export const failed = (message: string, cause?: GitError | PlatformError.PlatformError): WorkspaceError =>
   new WorkspaceError({
     reason: "failed",
-    message: cause === undefined ? message : `${message}: ${cause.message}`,
+    message: cause === undefined ? message : `${message}: ${whyOf(cause)}`,
     ...(cause === undefined ? {} : { cause })
   })
 
@@ -58,7 +52,7 @@ export const thrown =
   (cause: unknown): WorkspaceError =>
     new WorkspaceError({
       reason: "failed",
-      message: `${message}: ${cause instanceof Error ? cause.message : String(cause)}`,
+      message: `${message}: ${whyOf(cause)}`,
       cause
     })
 

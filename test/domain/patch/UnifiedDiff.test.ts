@@ -1,15 +1,30 @@
 import { Result } from "effect"
 import { assert, describe, it } from "vitest"
 import { isEpoch } from "../../../src/domain/patch/DiffNames.ts"
-import { parseUnifiedDiff, type PatchedFile } from "../../../src/domain/patch/Patch.ts"
+import { decodeLossy } from "../../../src/domain/patch/ByteString.ts"
+import type { DiffFile } from "../../../src/domain/patch/Diff.ts"
+import { parseDiff } from "../../../src/domain/patch/UnifiedDiff.ts"
 import { file, patched, refusal, renderDiff, treeOf } from "./support.ts"
 
 const header = (path: string): string => `diff --git a/${path} b/${path}\n--- a/${path}\n+++ b/${path}\n`
 const change = "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n"
 const abc = treeOf({ f: "a\nb\nc\n" })
 
-const listed = (patch: string | Uint8Array): ReadonlyArray<PatchedFile> | string =>
-  Result.match(parseUnifiedDiff(patch), { onFailure: ({ reason }) => reason, onSuccess: (files) => files })
+const shown = ({ additions, binary, deletions, kind, newMode, newPath, oldMode, oldPath }: DiffFile) => ({
+  kind,
+  oldPath: oldPath === undefined ? undefined : decodeLossy(oldPath),
+  newPath: newPath === undefined ? undefined : decodeLossy(newPath),
+  oldMode,
+  newMode,
+  binary,
+  additions,
+  deletions
+})
+const listed = (patch: string | Uint8Array) =>
+  Result.match(parseDiff(patch), {
+    onFailure: ({ reason }) => reason,
+    onSuccess: (files) => files.map(shown)
+  })
 
 describe("applying unified diffs", () => {
   it.each([
@@ -290,7 +305,7 @@ describe("applying unified diffs", () => {
   })
 })
 
-describe("parseUnifiedDiff", () => {
+describe("parseDiff", () => {
   it("lists what applying would refuse", () => {
     const patch =
       "diff --git a/l b/l\nnew file mode 120000\nindex 0000000..1234567\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+t\n\\ No newline at end of file\n" +

@@ -99,6 +99,67 @@ describe("finding a run", () => {
   })
 })
 
+describe("a run that cannot be read", () => {
+  it.effect("is not taken for one that is missing", () => {
+    const { fileSystem: fs, layer } = world()
+    return Effect.gen(function* () {
+      const store = yield* RunStore
+      yield* wholeRun("one")
+      const denied = (path: string) => ({
+        reason: "unwritable" as const,
+        message: `permission denied: ${path}`
+      })
+      for (const name of ["request.json", "session.json", "result.json"]) {
+        yield* fs.chmod(runPath("one", name), 0)
+        for (const run of ["one", `${root}/one`, "last"])
+          assert.deepInclude(yield* Effect.flip(store.find(run)), denied(runPath("one", name)))
+        const [listed] = yield* store.list({ limit: 1, query: null })
+        assert.deepStrictEqual(listed?.missing, [`${name} (permission denied)`])
+        assert.isNull(yield* store.unfinished)
+        yield* fs.chmod(runPath("one", name), 0o600)
+      }
+      yield* fs.chmod(runPath("one", "test.log"), 0)
+      yield* store.find("one")
+      yield* fs.chmod(runPath("one", "events.jsonl"), 0)
+      assert.deepInclude(yield* Effect.flip(store.show("one")), denied(runPath("one", "events.jsonl")))
+      yield* fs.chmod(`${root}/one`, 0)
+      for (const run of ["one", `${root}/one`]) {
+        const error = yield* Effect.flip(store.find(run))
+        assert.match(error.message, /^permission denied: \/state\/runs\/one/)
+      }
+      const [listed] = yield* store.list({ limit: 1, query: null })
+      assert.isTrue(listed?.missing.every((name) => name.endsWith(" (permission denied)")))
+      yield* fs.chmod(root, 0)
+      for (const look of [Effect.asVoid(store.find("one")), Effect.asVoid(store.find("last"))])
+        assert.match((yield* Effect.flip(look)).message, /^permission denied: /)
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("of a name that would steer a terminal is quoted", () => {
+    const { fileSystem: fs, layer } = world()
+    return Effect.gen(function* () {
+      const store = yield* RunStore
+      const name = "a\nb\u001b[2J\u202e"
+      yield* fs.makeDirectory(`${root}/x`, { recursive: true })
+      yield* fs.writeFileString(`/tmp/${name}`, "")
+      yield* fs.makeDirectory(`/tmp/d${name}`)
+      yield* fs.symlink("/tmp", `/tmp/l${name}`)
+      for (const run of [
+        name,
+        `./${name}`,
+        `/tmp/${name}`,
+        `/tmp/${name}/x`,
+        `/tmp/d${name}`,
+        `/tmp/l${name}`
+      ]) {
+        const { message } = yield* Effect.flip(store.find(run))
+        assert.match(message, /^[ -~]+$/)
+        assert.include(message, String.raw`a\nb\u001b[2J\u202e`)
+      }
+    }).pipe(Effect.provide(layer))
+  })
+})
+
 describe("the newest unfinished run", () => {
   it.effect("is one that was begun and has no result that can be read", () => {
     const { fileSystem: fs, layer } = world()

@@ -559,3 +559,46 @@ describe("a disk that fails while a run is taken over", () => {
     })
   })
 })
+
+describe("a directory for blobs that leads elsewhere", () => {
+  it.effect("is refused before anything is written through it", () => {
+    const { fileSystem: fs, layer } = world()
+    return Effect.gen(function* () {
+      const store = yield* RunStore
+      yield* wholeRun("one", story.slice(0, -1))
+      yield* fs.makeDirectory("/elsewhere")
+      const blobs = runPath("one", "blobs")
+      const leading = Effect.gen(function* () {
+        yield* fs.remove(blobs, { recursive: true, force: true })
+        yield* fs.symlink("/elsewhere", blobs)
+      })
+      const refusal = { reason: "invalid" as const, message: `refused: ${blobs} is a symbolic link` }
+      yield* wholeRun("short", [])
+      yield* fs.remove(runPath("short", "blobs"), { recursive: true, force: true })
+      yield* fs.symlink("/elsewhere", runPath("short", "blobs"))
+      assert.deepInclude(yield* Effect.flip(Effect.scoped(open("short"))), {
+        reason: "invalid",
+        message: `refused: ${runPath("short", "blobs")} is a symbolic link`
+      })
+      // Also when a command puts it there while the run is open.
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const { journal } = yield* open("one")
+          yield* leading
+          yield* journal.append(note("a long one\n".repeat(5000)))
+          assert.deepInclude(yield* Effect.flip(journal.barrier), refusal)
+        })
+      )
+      // A fork takes directories over from its source.
+      yield* wholeRun("source")
+      yield* fs.makeDirectory(runPath("source", "git"))
+      yield* store.fork("source", { sequence: 3, run_id: runId("forked") })
+      yield* fs.symlink("/elsewhere", runPath("forked", "git"))
+      assert.deepInclude(yield* Effect.flip(Effect.scoped(open("forked"))), {
+        reason: "invalid",
+        message: `refused: ${runPath("forked", "git")} is a symbolic link`
+      })
+      assert.deepStrictEqual(yield* fs.readDirectory("/elsewhere"), [])
+    }).pipe(Effect.provide(layer))
+  })
+})

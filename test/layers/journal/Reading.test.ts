@@ -84,8 +84,7 @@ describe("reading a run", () => {
             assert.deepInclude(items.at(-1), {
               _tag: "End",
               sequence: kept - 1,
-              offset,
-              dropped: cut - offset
+              offset
             })
           }
           assert.strictEqual(Number((yield* fs.stat(events("one"))).size), cut)

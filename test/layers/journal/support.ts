@@ -198,7 +198,7 @@ export const rechain = (
 
 export type JournalItem =
   | ({ readonly _tag: "Entry" } & StoredEntry)
-  /** How far the history goes; offset and dropped bytes are those of the run's own file. */
+  /** How far the history goes; the offset is that of the run's own file. */
   | ({ readonly _tag: "End" } & Mark)
 
 /** The entries of a run in order, then one `End`. */

@@ -255,7 +255,7 @@ describe.each(providers)("the wire of %s", (provider) => {
         const again = yield* watch(player, { recorded: stored(exchange) })
         assert.strictEqual(told(again), told(original))
         assert.notInclude(told(again), "012345")
-        // Signed thoughts and arguments are told as they came, and kept without the key.
+        // Signed thoughts are told as they came, and kept without the key.
         const last = JSON.stringify(original.events.at(-1) ?? null).replaceAll(key, "[redacted]")
         if (original.failure === null) assert.strictEqual(JSON.stringify(again.events.at(-1)), last)
         assert.deepStrictEqual(again.failure, original.failure)
@@ -265,7 +265,7 @@ describe.each(providers)("the wire of %s", (provider) => {
       assert.include(originals[5]?.kept[0]?.headers["x-request-id"], "for [redacted]")
       const last = originals[7]?.events.at(-1)
       assert.deepStrictEqual<unknown>(last?.type === "completed" && last.turn.tool_calls[0]?.arguments, {
-        key
+        key: "[redacted]"
       })
     })
   )

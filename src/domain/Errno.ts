@@ -2,7 +2,14 @@
  * The system's codes of failed calls in words of ours: what follows a colon.
  */
 import type { PlatformError } from "effect"
-import { errnoOf } from "./Files.ts"
+
+/** The system's own code of a failed call, such as "EACCES". */
+export const errnoOf = (error: PlatformError.PlatformError): string | undefined => {
+  const cause = error.reason.cause
+  return typeof cause === "object" && cause !== null && "code" in cause && typeof cause.code === "string"
+    ? cause.code
+    : undefined
+}
 
 const words: ReadonlyMap<string, string> = new Map([
   ["EACCES", "permission denied"],

@@ -1,10 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
-import { PlatformError } from "effect"
-import { wordsOf } from "../../../src/layers/fs/Errno.ts"
-import { failAt } from "../../../src/layers/journal/Failure.ts"
-import { explained } from "../../../src/layers/usertree/Fault.ts"
-import { failed, onDisk, thrown } from "../../../src/layers/workspace/Failure.ts"
-import { Effect } from "effect"
+import { Effect, PlatformError } from "effect"
+import { wordsOf } from "../../src/domain/Errno.ts"
+import { failAt } from "../../src/layers/journal/Failure.ts"
+import { explained } from "../../src/layers/usertree/Fault.ts"
+import { failed, onDisk, thrown } from "../../src/layers/workspace/Failure.ts"
 
 /** As the platform reports a failed call on an open file. */
 const errorOf = (code: string) =>
