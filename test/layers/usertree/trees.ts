@@ -62,7 +62,7 @@ export const planOf = Effect.fnUntraced(function* (tree: OpenUserTree, source: P
 
 export const message: NewCommit = { run_id: about.run_id, instruction: "Fix it." }
 
-/** Applies a patch, unless there are conflicts; with `commit`, commits it. */
+/** Applies a patch, unless there are conflicts or nothing to do; with `commit`, commits it. */
 export const applySource = (
   root: string,
   source: PatchSource,
@@ -73,7 +73,7 @@ export const applySource = (
     (tree) =>
       Effect.gen(function* () {
         const plan = yield* planOf(tree, source)
-        if (plan.conflicts.length > 0) return { plan, record: null }
+        if (plan.conflicts.length > 0 || plan.steps.length === 0) return { plan, record: null }
         return { plan, record: yield* tree.write(plan.steps, about, options.commit ? message : null) }
       }),
     options
