@@ -101,7 +101,8 @@ if (code === 0) {
   console.log(
     `The repository is as it was: git status there prints ${JSON.stringify(git("status", "--short"))}.`
   )
-  console.log(`Take it home with:  git -C ${repository} apply ${patch}`)
+  const home = `${path.join(root, "bin", "looplane.js")} apply ${run} --run-root ${runs}`
+  console.log(`Take it home with:  ${process.execPath} ${home}`)
 }
 console.log(`Everything of this demo lies in ${place}: remove it when you have seen enough.`)
 process.exitCode = code ?? 1

@@ -168,7 +168,7 @@ export const root = Command.make("looplane", chatFlags).pipe(
     },
     {
       command: 'looplane -p "Summarize this repository." --output text 2>/dev/null',
-      description: "Print the answer without the progress"
+      description: "For scripts: stdout carries the answer and what came of it, and nothing is asked"
     }
   ]),
   Command.withHandler((input) =>

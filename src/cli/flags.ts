@@ -220,7 +220,7 @@ export const sessionsFlags = {
   show: optionalText("show", "One run's events, by id or the beginning of it", "RUN"),
   replay: optionalText(
     "replay",
-    "One run's story for people: its turns, what was said and done, and when",
+    "One run's story for people: its tasks, what was said and done in them, and when",
     "RUN"
   ),
   replayJson: optionalText(

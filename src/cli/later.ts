@@ -6,6 +6,9 @@
 const commands: ReadonlyMap<string, string> = new Map([
   ["config", "editing the configuration (until then: edit config.json, see docs/configuration.md)"],
   ["auth", "stored credentials (until then: set the provider's environment variable)"],
+  ["doctor", "the checks of this machine's set-up"],
+  ["models", "the listing of models"],
+  ["evals", "the evals"],
   ["policy", "permission rules"],
   ["plugin", "plugins"],
   ["backend", "external coding CLIs as runtimes"],
@@ -21,6 +24,31 @@ export const laterCommand = (word: string): string | null => {
   return feature === undefined
     ? null
     : `"${word}" is not in this version: it comes with ${feature}. To use the word as a prompt, put -- before it`
+}
+
+const known: ReadonlyArray<string> = ["exec", "resume", "apply", "sessions", "receipt", "replay", "bundle"]
+
+/** How many letters must be put in, taken out or changed to make one word of another (Levenshtein). */
+const distance = (from: string, to: string): number => {
+  let row = Array.from({ length: to.length + 1 }, (_, at) => at)
+  for (const [i, letter] of from.split("").entries()) {
+    const next = [i + 1]
+    for (const [j, other] of to.split("").entries())
+      next.push(
+        Math.min((next[j] ?? 0) + 1, (row[j + 1] ?? 0) + 1, (row[j] ?? 0) + (letter === other ? 0 : 1))
+      )
+    row = next
+  }
+  return row[to.length] ?? 0
+}
+
+/** The line for a lone word that was probably meant as a command; null for a prompt. A run for it would cost money. */
+export const mistypedCommand = (word: string): string | null => {
+  if (!/^[a-z-]{3,}$/.test(word) || known.includes(word)) return null
+  const meant = known.find((name) => distance(word, name) <= (name.length > 5 ? 2 : 1))
+  return meant === undefined
+    ? null
+    : `there is no command ${word}; did you mean ${meant}? To use the word as a prompt, put -- before it`
 }
 
 interface GivenFlags {

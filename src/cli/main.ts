@@ -7,7 +7,7 @@ import { CliConfig, CliError, CliOutput, Command, GlobalFlag } from "effect/cli"
 import { version } from "../version.ts"
 import { root } from "./commands.ts"
 import { endWith, tolerateLostStreams, writeErr } from "./io.ts"
-import { laterCommand } from "./later.ts"
+import { laterCommand, mistypedCommand } from "./later.ts"
 import { fileLogger, logFile } from "./log.ts"
 import { runMain } from "./signals.ts"
 import { usageLine } from "./usage.ts"
@@ -28,7 +28,7 @@ const presenter: CliOutput.Presenter = {
 }
 
 const args = process.argv.slice(2)
-const laterLine = laterCommand(args[0] ?? "")
+const laterLine = laterCommand(args[0] ?? "") ?? mistypedCommand(args[0] ?? "")
 
 const program = laterLine === null ? Command.runWith(root, { version })(args) : endWith(2, laterLine)
 

@@ -14,6 +14,8 @@ const sentence = (error: CliError.NonShowHelpErrors): string => {
     return `--${error.option} is given more than once: give it once`
   if (error._tag === "InvalidValue" && error.expected === emptyValue)
     return `${error.kind === "flag" ? `--${error.option}` : `<${error.option}>`} is empty: give it a value, or leave it out`
+  if (error._tag === "InvalidValue" && /representing (?:a finite|an integer) ?/.test(error.expected))
+    return `--${error.option} ${JSON.stringify(error.value)}: it takes a number`
   // A prompt that begins with a dash is read as short flags, letter by letter.
   if (error._tag === "UnrecognizedOption" && /^-[^-]?$/.test(error.option))
     return `there is no flag ${error.option}; a prompt that starts with - goes behind --, after all flags`

@@ -106,7 +106,6 @@ const choose = Effect.fnUntraced(function* (target: ApplyTarget) {
 const recoveryWords: Readonly<Record<Recovery["outcome"], string>> = {
   finished: "was whole already",
   committed: "is whole and committed",
-  not_committed: "was whole already, and is not committed: HEAD is not where it was",
   put_back: "was put back"
 }
 

@@ -40,7 +40,7 @@ export const openFile = Effect.fnUntraced(function* (file: string) {
   if (Result.isFailure(bytes)) {
     const why =
       bytes.failure === "it is missing"
-        ? "there is none: the run has not ended, or its version made none"
+        ? "there is none: the run has not ended (looplane resume goes on with it), or its version made none"
         : bytes.failure
     return { receipt: null, finding: failed(subject, why) }
   }

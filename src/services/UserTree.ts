@@ -30,8 +30,7 @@ export interface PatchSource {
 /** How an apply that was cut off was put right. */
 export interface Recovery {
   readonly run_id: RunId
-  /** `not_committed`: whole, but HEAD has moved since, so that nothing was committed on it. */
-  readonly outcome: "finished" | "committed" | "not_committed" | "put_back"
+  readonly outcome: "finished" | "committed" | "put_back"
   /** Paths that somebody changed since: they stay, and what they were before is kept in `saved`. */
   readonly foreign: ReadonlyArray<string>
   readonly saved: string | null

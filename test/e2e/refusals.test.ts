@@ -77,6 +77,15 @@ describe("bad input is one line, exit 2, and nothing is created", () => {
     ["unknown flag", ["exec", "Fix.", ...checkArgs, ...model, "--frobnicate"], /--frobnicate/],
     ["misspelt flag", ["exec", "Fix.", "--chekc", "x", ...model], /--chekc.*--check/],
     ["empty prompt", ["exec", "  ", ...checkArgs, ...model], /prompt is empty/],
+    ["a mistyped command", ["aply", ...model], /did you mean apply/],
+    ["a mistyped command with a word behind it", ["sesions", "last"], /did you mean sessions/],
+    [
+      "no number for a number",
+      ["exec", "Fix.", ...checkArgs, ...model, "--max-steps", "many"],
+      /takes a number/
+    ],
+    ["no file of a receipt", ["receipt", "check", "gone.json"], /there is no file .*gone\.json/],
+    ["no file of a recording", ["replay", "gone.json"], /there is no file .*gone\.json/],
     ["no prompt", ["exec", ...checkArgs, ...model], /prompt is needed/],
     ["prompt twice", ["exec", "a", "--task", "b", ...checkArgs, ...model], /given twice/],
     ["missing directory", ["exec", "Fix.", "-C", "no/such/place", ...checkArgs, ...model], /no\/such\/place/],

@@ -1,4 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
 import { Effect, Fiber, FileSystem, Layer, Path } from "effect"
 import { TestClock } from "effect/testing"
 import type { ApprovalDecision } from "../../src/domain/Event.ts"
@@ -255,7 +257,10 @@ describe("a process that dies at any step", () => {
   }
 
   it("counts its points", () => {
-    console.log(`crash points: ${points.length}`)
+    const said = `crash points: ${points.length}`
+    console.log(said)
     assert.isAbove(points.length, 300)
+    for (const name of ["README.md", "README.zh-TW.md", "docs/progress.md"])
+      assert.include(readFileSync(join(import.meta.dirname, "../..", name), "utf8"), said, name)
   })
 })

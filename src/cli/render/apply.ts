@@ -95,7 +95,7 @@ export const undoLines = (outcome: UndoOutcome): ReadonlyArray<string> => {
 export const undoSummary = (outcome: UndoOutcome): string => {
   switch (outcome._tag) {
     case "NothingToUndo":
-      return `nothing to undo: no apply of looplane is recorded in ${outcome.root}`
+      return `nothing to undo: looplane has applied nothing in ${outcome.root}, or it was taken back already`
     case "Undone":
       return `run ${outcome.run_id} is undone in ${outcome.root}: ${files(outcome.paths.length)}`
     case "Changed":

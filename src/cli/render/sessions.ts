@@ -38,7 +38,11 @@ export const listText = (runs: ReadonlyArray<RunSummary>): string =>
         [run.result === null ? "" : String(totalTokens(run.result.usage)), 8],
         [run.request?.task.instruction ?? "", 40]
       ]),
-      ...(run.missing.length === 0 ? [] : [`  lacks: ${run.missing.join(", ")}`])
+      ...(run.missing.length === 0
+        ? []
+        : [
+            `  lacks: ${run.missing.join(", ")}${run.result === null && run.request !== null ? `; looplane resume ${run.run_id} goes on with it` : ""}`
+          ])
     ]),
     ""
   ].join("\n")

@@ -123,9 +123,14 @@ export const runGit = Effect.fnUntraced(function* (command: GitCommand) {
   return output
 }, Effect.scoped)
 
-/** The last line of git's complaint, without its "fatal:". */
-export const complaint = (output: GitOutput): string =>
-  (output.stderr.trim().split("\n").at(-1) ?? "").replace(/^(?:fatal|error): /, "")
+/** The line of git's complaint that says most, without its "fatal:": the one that names a lock, else the last. */
+export const complaint = (output: GitOutput): string => {
+  const lines = output.stderr.trim().split("\n")
+  const locked = lines.find((line) => /[Uu]nable to create '.*\.lock'/.test(line))
+  if (locked !== undefined)
+    return `${locked.replace(/^.*[Uu]nable to create/, "unable to create")} Remove it if no git is running`
+  return (lines.at(-1) ?? "").replace(/^(?:fatal|error): /, "")
+}
 
 /** Runs git and returns its stdout; any exit but 0 is a failure. */
 export const git = Effect.fnUntraced(function* (command: GitCommand) {

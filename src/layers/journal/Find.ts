@@ -61,6 +61,8 @@ export const findPlace = Effect.fnUntraced(function* (
   const elsewhere = run !== "" && (yield* disk.typeOf(directory)) === "Directory"
   return (
     (elsewhere ? yield* atPath(disk, directory) : null) ??
-    (yield* missing(root, `no run ${shownName(run)} in ${shownName(root)}`))
+    (yield* run.endsWith(".json")
+      ? missing(directory, `there is no file ${shownName(directory)}`)
+      : missing(root, `no run ${shownName(run)} in ${shownName(root)}`))
   )
 })

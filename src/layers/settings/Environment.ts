@@ -14,6 +14,7 @@ import {
 } from "effect"
 import { userInfo } from "node:os"
 import { errnoOf, wordsOf } from "../../domain/Errno.ts"
+import { parse, record } from "../../domain/Json.ts"
 import { providers } from "../../domain/model/Providers.ts"
 import { Config, Settings, SettingsError } from "../../services/Settings.ts"
 
@@ -44,6 +45,10 @@ const readConfig = (fs: FileSystem.FileSystem, file: string): Effect.Effect<Conf
     if (info.type !== "File") return yield* invalid("it is not a regular file")
     if (info.size > maxConfigBytes) return yield* invalid(`it is larger than ${maxConfigBytes} bytes`)
     const text = yield* fs.readFileString(file)
+    const keys = Object.keys(Config.fields)
+    const strange = Object.keys(record(parse(text))).find((key) => !keys.includes(key))
+    if (strange !== undefined)
+      return yield* invalid(`it knows no key ${JSON.stringify(strange)}; its keys are ${keys.join(", ")}`)
     return yield* decodeConfig(text).pipe(
       Effect.mapError((error) => invalid(error.message.replaceAll(/\s+/g, " ").slice(0, 300)))
     )

@@ -1,6 +1,6 @@
 /**
- * Putting a prepared commit on the user's branch, and taking it off again: the branch by compare-and-swap, then the paths
- * of the commit in the user's index. Every step may be taken again.
+ * Putting a prepared commit on the user's branch, and taking it off again: its paths in the user's index, then the branch
+ * by compare-and-swap. Every step may be taken again.
  */
 import { Effect, Schedule } from "effect"
 import type { ApplyRecord } from "../../domain/ApplyRecord.ts"
@@ -57,33 +57,41 @@ const moveBranch = Effect.fnUntraced(function* (place: Place, why: string, to: C
   yield* git({ ...here(place, ["update-ref", "-m", why, "HEAD", to, from]), env })
 })
 
-/** Where a commit is: on its branch, still to come, or `elsewhere`: HEAD is not what it was made on, or it is gone. */
+/**
+ * Where a commit is: on its branch, also below later ones (`landed`); still to come (`ready`); not to be had any more, but
+ * HEAD holds what it holds (`taken`: the user committed the paths); or nothing of it is there (`gone`).
+ */
 export const landingOf = Effect.fnUntraced(function* (place: Place, { commit, parent, ref }: CommitOnto) {
   const now = yield* headOf(place)
-  if (now.ref !== ref) return "elsewhere"
-  if (now.head === commit) return "landed"
-  if (now.head !== parent) return "elsewhere"
-  const there = yield* runGit(here(place, ["cat-file", "-e", `${commit}^{tree}`]))
-  return there.exit_code === 0 ? "ready" : "elsewhere"
+  const asks = (...args: ReadonlyArray<string>) =>
+    Effect.map(runGit(here(place, args)), ({ exit_code }) => exit_code === 0)
+  if (!(yield* asks("cat-file", "-e", `${commit}^{tree}`))) return "gone"
+  if (now.head === commit || (yield* asks("merge-base", "--is-ancestor", commit, "HEAD"))) return "landed"
+  if (now.head === parent && now.ref === ref) return "ready"
+  const changes = yield* changesBetween(place.location.git_dir, parent, commit)
+  const since = yield* changesBetween(place.location.git_dir, commit, now.head)
+  const own = new Set(changes.map(({ path }) => path))
+  return since.some(({ path }) => own.has(path)) ? "gone" : "taken"
 })
 
 /** Puts the commit on its branch, where HEAD still is what it was made on. */
 export const land = Effect.fnUntraced(function* (place: Place, run_id: string, onto: CommitOnto) {
   const { commit, parent } = onto
-  const landing = yield* landingOf(place, onto)
-  if (landing === "elsewhere")
+  if ((yield* landingOf(place, onto)) !== "ready")
     return yield* failed("HEAD was moved while the patch was being applied: nothing is applied, try again")
-  yield* reached("commit")
-  if (landing === "ready") yield* moveBranch(place, `looplane apply ${run_id}`, commit, parent)
+  // First the index: whoever commits between the two steps commits the patch, and never takes it back unseen.
   yield* reached("index")
   yield* tellIndex(place, parent, commit)
+  yield* reached("commit")
+  yield* moveBranch(place, `looplane apply ${run_id}`, commit, parent)
 })
 
-/** Takes the commit off its branch again, if it is there. */
+/** Takes the commit off its branch and out of the index again, as far as it is there. */
 export const unland = Effect.fnUntraced(function* (place: Place, run_id: string, onto: CommitOnto) {
   const { commit, parent } = onto
-  if ((yield* landingOf(place, onto)) !== "landed") return
-  yield* moveBranch(place, `looplane apply ${run_id} failed`, parent, commit)
+  const { head } = yield* headOf(place)
+  if (head === commit) yield* moveBranch(place, `looplane apply ${run_id} failed`, parent, commit)
+  else if (head !== parent) return
   const staged = yield* runGit(
     here(place, ["diff-index", "--cached", "--quiet", "--no-ext-diff", "--no-textconv", parent, "--"])
   )

@@ -8,7 +8,7 @@ import { parentsOf } from "../../domain/WorkspacePath.ts"
 import type { Recovery } from "../../services/UserTree.ts"
 import { makeDirectoryOnce, removeIfEmpty } from "../fs/Files.ts"
 import { explained, reached } from "./Fault.ts"
-import { land, landingOf } from "./Land.ts"
+import { land, landingOf, unland } from "./Land.ts"
 import { beforeFile, directoryOf, type Place, readRecords, removeRecord, writeRecord } from "./Place.ts"
 import { findAll, put, standingAt, sweep, syncDirectories } from "./Standing.ts"
 
@@ -86,32 +86,36 @@ export const goBack = Effect.fnUntraced(function* (
   yield* putAllBack(place, record, foreign)
 })
 
-/** Whether the commit of an apply whose paths are all written can be made, or was. */
-const finishCommit = Effect.fnUntraced(function* (place: Place, { onto, run_id }: ApplyRecord) {
-  if (onto === undefined) return { outcome: "finished", commit: null } as const
+/** What an apply that was cut off calls for, its commit included. */
+const remedyFor = Effect.fnUntraced(function* (place: Place, record: ApplyRecord) {
+  const { onto } = record
+  const remedy = remedyOf(record, yield* findAll(place, record))
+  if (onto === undefined || record.phase !== "prepared") return { remedy, landing: null }
   const landing = yield* landingOf(place, onto)
-  if (landing === "elsewhere") return { outcome: "not_committed", commit: null } as const
-  yield* land(place, run_id, onto)
-  return { outcome: "committed", commit: onto.commit } as const
+  // On its branch it is the user's own history, and what stands at its paths is the user's again.
+  if (landing === "landed" || landing === "taken") return { remedy: { _tag: "Finish" } as const, landing }
+  const foreign = remedy._tag === "GoBack" ? remedy.foreign : []
+  return landing === "ready" ? { remedy, landing } : { remedy: { _tag: "GoBack", foreign } as const, landing }
 })
 
 /** Puts an apply that is not whole right: everything as it was, or everything as it should have become. */
 export const putRight = Effect.fnUntraced(
   function* (place: Place, record: ApplyRecord) {
-    const { onto } = record
-    // Once it is on its branch, what stands at the paths is the user's again.
-    const landed = onto !== undefined && (yield* landingOf(place, onto)) === "landed"
-    const remedy = remedyOf(record, landed ? () => "after" : yield* findAll(place, record))
+    const { onto, run_id } = record
+    const { landing, remedy } = yield* remedyFor(place, record)
     switch (remedy._tag) {
       case "Finish": {
         yield* syncDirectories(place, record)
-        const { commit, outcome } = yield* finishCommit(place, record)
+        if (onto !== undefined && landing === "ready") yield* land(place, run_id, onto)
+        const commit = onto === undefined || landing === "taken" ? null : onto.commit
         yield* writeRecord(place, { ...record, phase: "done", commit })
-        const recovery: Recovery = { run_id: record.run_id, outcome, foreign: [], saved: null }
+        const outcome = commit === null ? "finished" : "committed"
+        const recovery: Recovery = { run_id, outcome, foreign: [], saved: null }
         return recovery
       }
       case "GoBack": {
         const { foreign } = remedy
+        if (onto !== undefined) yield* unland(place, run_id, onto)
         yield* putAllBack(place, record, foreign)
         const recovery: Recovery = {
           run_id: record.run_id,

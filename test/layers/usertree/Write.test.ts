@@ -404,7 +404,7 @@ describe("an apply that fails in the middle", () => {
             const plan = yield* planOf(tree, source)
             yield* tree.undo(yield* tree.write(plan.steps, about, null))
             names.splice(names.indexOf("told"))
-            const points = [...names.slice(0, -1), ...(commit === null ? [] : ["commit", "index"]), "done"]
+            const points = [...names.slice(0, -1), ...(commit === null ? [] : ["index", "commit"]), "done"]
             assert.includeMembers(points, ["record", "keep 0", "prepared", "write 0", "written", "done"])
             for (const name of points) {
               dying = name
