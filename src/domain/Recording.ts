@@ -1,12 +1,10 @@
 /**
- * A run as it was recorded: its request and its journal, every long text in place. Also a file that can be carried to
- * another machine and played there.
+ * A run as it was recorded: its request and its journal, every long text in place.
  */
-import { Schema } from "effect"
-import { isKnown, isKnownType, RunEvent, type UnknownEvent } from "./Event.ts"
-import { RunId } from "./Ids.ts"
+import { isKnown, type RunEvent, type UnknownEvent } from "./Event.ts"
+import type { RunId } from "./Ids.ts"
 import { isRecord } from "./Json.ts"
-import { RunRequest } from "./Request.ts"
+import type { RunRequest } from "./Request.ts"
 import type { Dependencies } from "./Task.ts"
 
 export interface RecordedEntry {
@@ -21,39 +19,6 @@ export interface Recording {
   readonly request: RunRequest
   readonly entries: ReadonlyArray<RecordedEntry>
 }
-
-/** The portable form. */
-export const RecordingFile = Schema.Struct({
-  format: Schema.Literal("looplane-recording"),
-  version: Schema.Literal(1),
-  run_id: RunId,
-  request: RunRequest,
-  entries: Schema.Array(
-    Schema.Struct({
-      sequence: Schema.Int,
-      created_at: Schema.String.check(
-        Schema.makeFilter((time: string) => !Number.isNaN(Date.parse(time)) || "a time in ISO 8601")
-      ),
-      event: Schema.Union([
-        RunEvent,
-        Schema.Struct({
-          event_type: Schema.String.check(
-            Schema.makeFilter(
-              (type: string) => !isKnownType(type) || "an event of this version that does not fit it"
-            )
-          ),
-          data: Schema.Unknown
-        })
-      ])
-    })
-  ).check(
-    Schema.makeFilter(
-      (entries: ReadonlyArray<{ readonly sequence: number }>) =>
-        (entries.length > 0 && entries.every((entry, index) => entry.sequence === index)) ||
-        "at least one event, in the order of their sequence, from 0 without gaps"
-    )
-  )
-})
 
 /** What stands in a portable recording for the repository, and for a directory of dependencies that was named. */
 export const portablePaths = { repository: "/repository", dependencies: "/dependencies" } as const

@@ -29,6 +29,9 @@ export { watching } from "./usertree/Watcher.ts"
 /** What is needed to find out whether something can run at all. Writes nothing. */
 export const layerRead = Layer.mergeAll(Environment.layer, Git.layer, Programs.layer)
 
+/** Digests, by this machine. */
+export const layerDigest = NodeCrypto.layerDigest
+
 /** Past runs. */
 export const layerStore = (options: { readonly runRoot: string }) =>
   Store.layer({ run_root: options.runRoot }).pipe(Layer.provide(NodeCrypto.layerSecureRandom))
@@ -42,7 +45,7 @@ export interface RunOptions {
 
 /** What runs checks on patches of a repository. */
 const layerFloor = (options: RunOptions) =>
-  Layer.mergeAll(layerStore(options), NodeCrypto.layerDigest, Git.layer, Checks.layer, Workspace.layer).pipe(
+  Layer.mergeAll(layerStore(options), layerDigest, Git.layer, Checks.layer, Workspace.layer).pipe(
     Layer.provideMerge(options.unsafeLocalExec ? Host.layerHost : None.layerNone)
   )
 
@@ -65,7 +68,7 @@ export const layerReplayOf = (recording: Recording, options: Replay.ReplayOption
     Replay.layerReplay(recording, options).pipe(
       Layer.provide(Tools.layer.pipe(Layer.provide(layerNoSearch)))
     ),
-    NodeCrypto.layerDigest
+    layerDigest
   )
 
 /** The user's tree. `watcher`: the command that watches over an apply, the tree's root behind it; null for none. */
@@ -79,7 +82,7 @@ export const layerUserTree = (options: {
 
 /** What taking a patch home needs: past runs, and the user's tree. */
 export const layerApply = (options: { readonly runRoot: string } & Parameters<typeof layerUserTree>[0]) =>
-  Layer.mergeAll(layerStore(options), NodeCrypto.layerDigest, Git.layer, layerUserTree(options))
+  Layer.mergeAll(layerStore(options), layerDigest, Git.layer, layerUserTree(options))
 
 /** The models behind specs, or one line that says what is missing. Nothing is loaded yet. */
 export const makeModels = (

@@ -159,7 +159,8 @@ export const applyRun = Effect.fn("Apply.applyRun")(function* (options: ApplyOpt
   if (doubt !== null && !options.unverified)
     return yield* refuse(`run ${run_id} is not verified: ${doubt}; --unverified applies it all the same`)
   yield* demandBase(home, source.base_commit)
-  if (doubt !== null) yield* options.say(`run ${run_id} is applied unverified: ${doubt}`)
+  if (doubt !== null)
+    yield* options.say(`run ${run_id} ${options.check ? "would be" : "is"} applied unverified: ${doubt}`)
   const userTree = yield* UserTree
   const tree = yield* userTree.open(root, { write: !options.check })
   yield* sayRecovered(options, tree.recovered)

@@ -148,7 +148,8 @@ const compareResult = (receipt: Receipt, summary: RunSummary, state: RunState): 
     changed_files: result.changed_files,
     model_usage: result.model_usage,
     error: result.error,
-    summary: result.summary
+    summary: result.summary,
+    artifacts: result.artifacts
   }
   const known = {
     run_id: receipt.run_id,
@@ -158,7 +159,9 @@ const compareResult = (receipt: Receipt, summary: RunSummary, state: RunState): 
     changed_files: receipt.patch.files.map((file) => file.path),
     model_usage: receipt.models,
     error: state.ended?.error ?? null,
-    summary: state.summary
+    summary: state.summary,
+    // Another version may have files of its own besides.
+    artifacts: receipt.looplane === version ? artifactNames : { ...result.artifacts, ...artifactNames }
   }
   const difference = firstDifference(said, known)
   return difference === null

@@ -16,6 +16,7 @@ import { makeHome, runCli, type Home } from "../support/Cli.ts"
 import { assertUntouched, snapshotTree } from "../support/Leaks.ts"
 import { stall } from "../support/ModelServer.ts"
 import { addFix, addRepo } from "../support/repos/add.ts"
+import { resealed } from "../support/recording.ts"
 import { isRecord } from "../support/wire/types.ts"
 import { call, calls, checkArgs, execOn, says, type ProviderName } from "./support.ts"
 import { assertVerified, byTurn, story, world } from "./world.ts"
@@ -72,8 +73,11 @@ const entriesIn = (file: string): ReadonlyArray<Readonly<Record<string, unknown>
 const typesIn = (file: string) =>
   entriesIn(file).map(({ event }) => (isRecord(event) ? String(event["event_type"]) : ""))
 
-/** Writes a fixture whose first event of a type that holds a text holds another one. Returns that event's sequence. */
-const change = (file: string, other: string, type: string, from: string, to: string): number => {
+/**
+ * Writes a fixture whose first event of a type that holds a text holds another one, with hashes that fit it unless that is
+ * what nobody did. Returns that event's sequence.
+ */
+const change = (file: string, other: string, type: string, from: string, to: string, seal = true): number => {
   const entries = entriesIn(file)
   const at = entries.findIndex(({ event }) => {
     const text = JSON.stringify(event)
@@ -82,10 +86,8 @@ const change = (file: string, other: string, type: string, from: string, to: str
   assert.isAtLeast(at, 0, `no ${type} holds ${from}`)
   const before = JSON.stringify(entries[at])
   const all = JSON.stringify(JSON.parse(readFileSync(file, "utf8")))
-  writeFileSync(
-    other,
-    all.replace(before, () => before.replaceAll(from, to))
-  )
+  const changed = all.replace(before, () => before.replaceAll(from, to))
+  writeFileSync(other, seal ? JSON.stringify(resealed(JSON.parse(changed))) : changed)
   return at
 }
 
@@ -107,17 +109,17 @@ describe("looplane replay", () => {
   it("refuses in one line what is nothing to play", async () => {
     await using home = makeHome()
     writeFileSync(join(home.folder, "other.json"), '{"format":"else"}')
-    writeFileSync(join(home.folder, "later.json"), '{"format":"looplane-recording","version":2}')
-    writeFileSync(
-      join(home.folder, "empty.json"),
-      '{"format":"looplane-recording","version":1,"run_id":"r","entries":[]}'
-    )
+    writeFileSync(join(home.folder, "later.json"), '{"format":"looplane-recording","version":3}')
+    writeFileSync(join(home.folder, "earlier.json"), '{"format":"looplane-recording","version":1}')
+    const empty = { format: "looplane-recording", version: 2, run_id: "r", entries: [] }
+    writeFileSync(join(home.folder, "empty.json"), JSON.stringify(resealed(empty)))
     const refusals = [
       ["nobody", /^looplane: no run nobody /],
       ["a\nb\u001b[2J", /^looplane: no run "a\\nb\\u001b\[2J" /],
-      ["other.json", /^looplane: .*other\.json is no recording/],
-      ["later.json", /^looplane: .*version 2/],
-      ["empty.json", /^looplane: .*no sound recording/]
+      ["other.json", /^looplane: .*other\.json: it is no recording/],
+      ["later.json", /^looplane: .*version 3, and this looplane knows version 2/],
+      ["earlier.json", /^looplane: .*version 1, whose events carry no hashes/],
+      ["empty.json", /^looplane: .*empty\.json: it is no sound recording/]
     ] as const
     for (const [argument, line] of refusals) {
       await using result = await looplane(home, "replay", argument)
@@ -125,6 +127,37 @@ describe("looplane replay", () => {
       assert.match(result.stderr, line)
       assert.match(result.stderr, /^[^\n]*\n$/)
     }
+  })
+})
+
+describe("looplane bundle", () => {
+  it("writes nothing into a run, its own or another one, and nothing below the run root", async () => {
+    await using home = makeHome()
+    const { directory } = await recorded(home)
+    const away = join(home.folder, "away")
+    cpSync(directory, away, { recursive: true })
+    symlinkSync(away, join(home.folder, "led"))
+    const before = snapshotTree(home.folder)
+    for (const [run, file] of [
+      ["last", join(directory, "events.jsonl")],
+      ["last", join(directory, "new.json")],
+      ["last", join(directory, "blobs", "x.json")],
+      ["last", join(home.runRoot, "x.json")],
+      ["last", join(away, "events.jsonl")],
+      ["last", join(home.folder, "led", "session.json")],
+      [away, join(home.folder, "led", "blobs", "x.json")]
+    ] as const) {
+      await using made = await looplane(
+        home,
+        ...["bundle", run, "--as-fixture", "--force", "-o", file, "--run-root", home.runRoot]
+      )
+      assert.strictEqual(made.code, 2, file)
+      assert.match(
+        made.stderr,
+        /^looplane: [^\n]* (is a run's own directory|is where runs are kept)[^\n]*\n$/
+      )
+    }
+    assertUntouched(before, snapshotTree(home.folder))
   })
 })
 
@@ -272,7 +305,31 @@ describe("a portable recording", () => {
     assertUntouched(before, snapshotTree(home.folder))
   })
 
-  it("that was changed stops at the first event that is not what it became", async () => {
+  it("that was changed is refused, and the first event that is not what was recorded is named", async () => {
+    await using home = makeHome()
+    await recorded(home)
+    const { file } = await fixtureOf(home, "last")
+    const other = join(home.folder, "changed.json")
+    for (const [type, from, to] of [
+      ["model.exchanged", "It subtracted.", "It Subtracted."],
+      ["patch.collected", "left + right", "left * right"]
+    ] as const) {
+      const at = change(file, other, type, from, to, false)
+      await using result = await looplane(home, "replay", other)
+      assert.strictEqual(result.code, 1, result.stderr)
+      assert.strictEqual(result.stdout, "")
+      assert.match(
+        result.stderr,
+        new RegExp(`^looplane: .*changed\\.json was changed: event ${at} \\(${type}\\) is not [^\\n]*\\n$`)
+      )
+    }
+    writeFileSync(other, readFileSync(file, "utf8").replace('"Fix add."', '"Fix  add."'))
+    await using asked = await looplane(home, "replay", other)
+    assert.strictEqual(asked.code, 1)
+    assert.match(asked.stderr, /was changed: its request/)
+  })
+
+  it("that was changed and given new hashes stops at the first event that is not what it became", async () => {
     await using home = makeHome()
     await recorded(home)
     const { file } = await fixtureOf(home, "last")

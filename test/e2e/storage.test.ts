@@ -81,7 +81,7 @@ describe("a full disk", () => {
     assert.isBelow(refused.durationMs, soon)
     assertNothingHalf(it.directory())
     const listed = await it.looplane(["sessions"])
-    assert.match(listed.stdout, /incomplete.*\n  lacks: .*result\.json\n.*verified/)
+    assert.match(listed.stdout, /incomplete.*\n  lacks: .*result\.json; looplane resume .*\n.*verified/)
     const shown = await it.looplane(["sessions", "--show", basename(it.runs()[0] ?? "")])
     assert.match(shown.stdout, /^status: {2}verified$/m)
     assertUntouched(before, snapshotTree(it.runs()[0] ?? ""))

@@ -287,6 +287,15 @@ describe("a patch that is less than verified", () => {
       yield* apply({ unverified: true })
       assert.isTrue(seen.written[0]?.about.unverified)
       assert.match(seen.said.join(), why)
+      assert.match(seen.said.join(), /is applied unverified/)
+    })
+  )
+
+  it.effect("is not said to be applied where it is only looked at", () =>
+    Effect.gen(function* () {
+      const { apply, seen } = worldOf({ runs: [run] })
+      yield* apply({ unverified: true, check: true })
+      assert.match(seen.said.join(), /^run r1 would be applied unverified: /)
     })
   )
 })

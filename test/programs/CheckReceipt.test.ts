@@ -294,6 +294,16 @@ describe("receipt check without a repository", () => {
           yield* attempt("result.json", (text) => text.replace("src/add.js", "src/b.js")),
           ["result.json"]
         )
+        assert.deepStrictEqual(
+          yield* attempt("result.json", (text) => text.replace('"changes.patch"', '"../../evil.patch"')),
+          ["result.json"]
+        )
+        assert.deepStrictEqual(
+          yield* attempt("result.json", (text) =>
+            text.replace('"artifacts": {', '"artifacts": { "more": "x",')
+          ),
+          ["result.json"]
+        )
         assert.include(
           yield* attempt("request.json", (text) => text.replace("Fix add.", "Fix it.")),
           "request.json"

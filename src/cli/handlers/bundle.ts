@@ -6,8 +6,9 @@ import { SecureRandom } from "effect/crypto"
 import { errnoOf, wordsOf } from "../../domain/Errno.ts"
 import type { Recording } from "../../domain/Recording.ts"
 import { refuse } from "../../domain/Refusal.ts"
+import { artifactNames } from "../../domain/Result.ts"
 import { shownName } from "../../domain/Text.ts"
-import { layerRead, layerStore } from "../../layers/Live.ts"
+import { layerDigest, layerRead, layerStore } from "../../layers/Live.ts"
 import { recordingFile, recordingOf } from "../../programs/Record.ts"
 import { endWith, refused, writeErr } from "../io.ts"
 import type { BundleInput } from "../replayFlags.ts"
@@ -47,6 +48,28 @@ const demandReplaceable = Effect.fnUntraced(function* (file: string, force: bool
   if (!force) return yield* takenPlace(file)
 })
 
+/** The files by which a directory is known as a run's, whatever it is called and wherever it lies: two of them are enough. */
+const runFiles = [artifactNames.request, artifactNames.session, artifactNames.events]
+
+/** A recording in a run would take the place of what the run is, or stand among its files, of which the list is closed. */
+const demandOutside = Effect.fnUntraced(function* (file: string, runRoot: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const standing = (place: string) => fs.realPath(place).pipe(Effect.orElseSucceed(() => place))
+  const root = yield* standing(runRoot)
+  const parent = yield* standing(path.dirname(file))
+  for (let at = parent; ; at = path.dirname(at)) {
+    const found = yield* Effect.filter(runFiles, (name) =>
+      fs.exists(path.join(at, name)).pipe(Effect.orElseSucceed(() => false))
+    )
+    if (found.length > 1)
+      return yield* refuse(`${shownName(at)} is a run's own directory: name a file outside of it`)
+    if (at === root)
+      return yield* refuse(`${shownName(at)} is where runs are kept: name a file outside of it`)
+    if (at === path.dirname(at)) return
+  }
+})
+
 /** Puts a whole file in its place or none: under another name beside it first, for this user alone. */
 const writeWhole = Effect.fnUntraced(function* (file: string, content: string, force: boolean) {
   const fs = yield* FileSystem.FileSystem
@@ -82,17 +105,21 @@ const namesPlaces = (recording: Recording): number => {
   return recording.entries.filter((entry) => JSON.stringify(entry.event).includes(name)).length
 }
 
+const fileOf = (recording: Recording) =>
+  Effect.orDie(recordingFile(recording)).pipe(Effect.provide(layerDigest))
+
 export const bundleRun = Effect.fn("cli.bundleRun")(function* (input: BundleInput) {
   const path = yield* Path.Path
   if (!input.asFixture)
     return yield* endWith(2, "bundle needs --as-fixture: that file is the only form it makes")
   const file = path.resolve(input.file)
   yield* Effect.gen(function* () {
-    yield* demandReplaceable(file, input.force).pipe(Effect.catchTag("PlatformError", cannotWrite(file)))
     const runRoot = yield* runRootOf(input)
+    yield* demandOutside(file, runRoot)
+    yield* demandReplaceable(file, input.force).pipe(Effect.catchTag("PlatformError", cannotWrite(file)))
     const recording = yield* recordingOf(input.run).pipe(Effect.provide(layerStore({ runRoot })))
     // Keys stay in their order: the bytes of a request follow the order in which schemas and arguments were kept.
-    const content = JSON.stringify(yield* Effect.orDie(recordingFile(recording)), null, 2)
+    const content = JSON.stringify(yield* fileOf(recording), null, 2)
     yield* writeWhole(file, `${content}\n`, input.force)
     const { repository } = recording.request.task
     const naming = namesPlaces(recording)

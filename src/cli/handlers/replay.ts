@@ -3,14 +3,13 @@
  */
 import { Effect, FileSystem, Option, Path, Ref } from "effect"
 import { wordsOf } from "../../domain/Errno.ts"
-import { isRecord, parse } from "../../domain/Json.ts"
 import { differingPlaces, tooOldToPlay, type Difference, type Recording } from "../../domain/Recording.ts"
 import { refuse } from "../../domain/Refusal.ts"
-import { layerRead, layerReplayOf, layerStore } from "../../layers/Live.ts"
+import { layerDigest, layerRead, layerReplayOf, layerStore } from "../../layers/Live.ts"
 import { loadRecording, recordingOf } from "../../programs/Record.ts"
 import { replay } from "../../programs/Replay.ts"
 import { CliExit } from "../exit.ts"
-import { refused, writeErr, writeOut } from "../io.ts"
+import { endWith, refused, writeErr, writeOut } from "../io.ts"
 import { clip } from "../render/clip.ts"
 import { differenceText } from "../render/timeline.ts"
 import type { ReplayInput } from "../replayFlags.ts"
@@ -34,14 +33,14 @@ const fromFile = Effect.fnUntraced(function* (file: string, size: number) {
   const text = yield* fs
     .readFileString(file)
     .pipe(Effect.mapError((error) => refuse(`${file} cannot be read: ${wordsOf(error)}`)))
-  const value = parse(text)
-  if (!isRecord(value) || value["format"] !== "looplane-recording")
-    return yield* refuse(`${file} is no recording: looplane bundle RUN --as-fixture -o FILE makes one`)
-  const { version } = value
-  if (typeof version === "number" && version > 1)
-    return yield* refuse(`${file} is a recording of version ${version}, and this looplane knows version 1`)
-  return yield* loadRecording(value).pipe(
-    Effect.mapError((error) => refuse(clip(`${file} is no sound recording: ${error.message}`, 400)))
+  return yield* loadRecording(text).pipe(
+    Effect.provide(layerDigest),
+    Effect.mapError((error) =>
+      error.reason === "changed" ? error : refuse(clip(`${file}: ${error.message}`, 400))
+    ),
+    Effect.catchTag("RecordingError", (error) =>
+      endWith(1, clip(`${file} was changed: ${error.message}`, 400))
+    )
   )
 })
 

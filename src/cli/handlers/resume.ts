@@ -1,7 +1,7 @@
 /**
  * `resume`: a run that was cut off, or one that ended and gets a follow-up task.
  */
-import { Effect, FileSystem, Layer, Option, Path } from "effect"
+import { Effect, FileSystem, Layer, Option, Path, Stream } from "effect"
 import { isProviderName, providers } from "../../domain/model/Providers.ts"
 import { refuse } from "../../domain/Refusal.ts"
 import type { RunRequest } from "../../domain/Request.ts"
@@ -16,6 +16,19 @@ import type { ResumeInput } from "../flags.ts"
 import { endWith } from "../io.ts"
 import { ending, observerOf } from "./present.ts"
 
+/** Whether the journal of a run is not what it was: then whatever its result says, it has not ended. */
+const hasLost = Effect.fnUntraced(function* ({ directory }: RunSummary) {
+  const store = yield* RunStore
+  return yield* store.entries(directory).pipe(
+    Stream.runDrain,
+    Effect.as(false),
+    Effect.catchIf(
+      (error) => error.reason === "damaged",
+      () => Effect.succeed(true)
+    )
+  )
+})
+
 /** The run that is meant, before anything of it is written. */
 const wanted = Effect.fnUntraced(function* (run: string, followUp: boolean, runRoot: string) {
   const store = yield* RunStore
@@ -23,7 +36,8 @@ const wanted = Effect.fnUntraced(function* (run: string, followUp: boolean, runR
   const unfinished = yield* store.unfinished
   if (unfinished !== null) return unfinished
   // Fails where there is none at all.
-  yield* store.find("last")
+  const newest = yield* store.find("last")
+  if (yield* hasLost(newest)) return newest
   return yield* refuse(
     `every run under ${runRoot} has ended: to go on with one, give a follow-up task, as in looplane resume last "next task"`
   )
@@ -75,7 +89,7 @@ const prepare = Effect.fnUntraced(function* (input: ResumeInput, runRoot: string
     return yield* refuse(
       `run ${found.run_id} cannot be gone on with: its request.json is missing or cannot be read (${found.directory})`
     )
-  if (found.result !== null && !followUp)
+  if (found.result !== null && !followUp && !(yield* hasLost(found)))
     return yield* refuse(
       `run ${found.run_id} has ended (${found.result.terminal_reason}): give it a follow-up task, as in looplane resume ${found.run_id} "next task"`
     )

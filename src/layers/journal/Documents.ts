@@ -49,12 +49,14 @@ const document = <S extends Schema.ConstraintDecoder<unknown>>(
 
 const kib = 1024
 const mib = 1024 * kib
+/** Of a receipt, in bytes. */
+export const receiptLimit = 16 * mib
 export const documents = {
   request: document("request", 16 * mib, RunRequest),
   session: document("session", 64 * kib, SessionManifest),
   checkpoint: document("checkpoint", mib, Checkpoint),
   verification: document("verification", 16 * mib, Schema.Array(CheckOutcome)),
-  receipt: document("receipt", 16 * mib, Schema.Record(Schema.String, Schema.Unknown)),
+  receipt: document("receipt", receiptLimit, Schema.Record(Schema.String, Schema.Unknown)),
   result: document("result", mib, RunResult)
 }
 

@@ -4,7 +4,7 @@
 import { Effect } from "effect"
 import { shownName } from "../../domain/Text.ts"
 import { StoreError } from "../../services/RunStore.ts"
-import { isRunId, last, namesIn, placeAt, type Place } from "./Bundles.ts"
+import { isRunId, last, list, namesIn, placeAt, type Place } from "./Bundles.ts"
 import { demandDirectory, type Disk } from "./Disk.ts"
 import { documents, valueOf } from "./Documents.ts"
 import { invalid } from "./Failure.ts"
@@ -42,14 +42,24 @@ const named = Effect.fnUntraced(function* (disk: Disk, root: string, name: strin
   return yield* placeAt(disk, disk.path.join(root, first), first)
 })
 
+/** Directories in which no run was begun, or whose request is gone, are none to go on with, and are named. */
+const noLast = Effect.fnUntraced(function* (disk: Disk, root: string) {
+  const [newest] = yield* list(disk, root, { limit: 1, query: null })
+  if (newest === undefined) return yield* missing(root, `there are no runs in ${shownName(root)}`)
+  const { directory, missing: lacks, run_id } = newest
+  return yield* missing(
+    directory,
+    `no run in ${shownName(root)} has its request: run ${run_id} lacks ${lacks.join(", ")} (${shownName(directory)})`
+  )
+})
+
 /** The place of the run that an id, a unique beginning of one, "last" or a path means. */
 export const findPlace = Effect.fnUntraced(function* (
   disk: Disk,
   root: string,
   run: string
 ): Effect.fn.Return<Place, StoreError> {
-  if (run === "last")
-    return (yield* last(disk, root)) ?? (yield* missing(root, `there are no runs in ${shownName(root)}`))
+  if (run === "last") return (yield* last(disk, root)) ?? (yield* noLast(disk, root))
   const directory = disk.path.resolve(run)
   if (run.includes("/") || run.startsWith("."))
     return (

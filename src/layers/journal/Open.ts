@@ -14,7 +14,9 @@ import { damaged } from "./Failure.ts"
 import { foldJournal, type Folded } from "./Fold.ts"
 import { identityOf } from "./Manifest.ts"
 import { forkPointOf } from "./Reader.ts"
-import { cutAt, keepLost, linesBehind, lostName, removeEvidence, removeTemporaries } from "./Repair.ts"
+import { keepEvidence, removeEvidence } from "./Evidence.ts"
+import { cutAt, keepLost, linesBehind, lostName, removeTemporaries } from "./Repair.ts"
+import { headOf } from "./Witness.ts"
 import { manifestFile, openJournal } from "./Writer.ts"
 
 export interface Takeover {
@@ -72,7 +74,7 @@ export const takeOver = Effect.fnUntraced(function* (
   const found = yield* demandKnown(disk, directory, "session", yield* documents.session(disk, directory))
   // A result that this version cannot read must not be replaced by one of its own.
   yield* demandKnown(disk, directory, "result", yield* documents.result(disk, directory))
-  const head = found?.head ?? null
+  const head = yield* headOf(disk, directory, run_id, found)
   if ((yield* forkPointOf(disk, directory)) !== null) yield* adopt(disk, directory, head)
   const folded = yield* foldWhatIsThere(disk, directory, head)
   const { failure, mark, state, time } = folded
@@ -102,8 +104,10 @@ export const takeOver = Effect.fnUntraced(function* (
   } as const
   yield* disk.replace(path.join(directory, artifactNames.session), manifestFile(manifest), { synced: true })
   yield* disk.syncDirectory(directory)
-  // Evidence of an end that is not the run's, or will not be.
-  if (state.ended === null || lost > 0) yield* removeEvidence(disk, directory)
+  // Evidence of an end that is not the run's, or will not be. What is lost from the journal may be in it alone, and it
+  // says how much that is: until it is put aside, whoever comes next is told.
+  if (lost > 0) yield* keepEvidence(disk, directory)
+  else if (state.ended === null) yield* removeEvidence(disk, directory)
 
   const journal = yield* openJournal({
     disk,

@@ -103,18 +103,3 @@ export const cutAt = Effect.fnUntraced(function* (disk: Disk, directory: string,
     })
   )
 })
-
-/**
- * Removes what an end of the run left, the result first: a bundle without one is unfinished, so nothing of it can be
- * taken for the outcome of what comes now.
- */
-export const removeEvidence = Effect.fnUntraced(function* (disk: Disk, directory: string) {
-  const { patch, receipt, result, test_log, verification } = artifactNames
-  for (const names of [[result], [receipt, patch, verification, test_log]]) {
-    const files = names.map((name) => disk.path.join(directory, name))
-    const types = yield* Effect.forEach(files, disk.typeOf)
-    if (types.every((type) => type === null)) continue
-    for (const file of files) yield* disk.fs.remove(file, { force: true }).pipe(failAt(file))
-    yield* disk.syncDirectory(directory)
-  }
-})

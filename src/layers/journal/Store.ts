@@ -18,6 +18,7 @@ import { findPlace } from "./Find.ts"
 import * as Fork from "./Fork.ts"
 import * as Open from "./Open.ts"
 import { entriesOf } from "./Reader.ts"
+import { headOf } from "./Witness.ts"
 import * as WriterLock from "./WriterLock.ts"
 import { manifestFile, openJournal, start } from "./Writer.ts"
 
@@ -121,16 +122,17 @@ const layerWithLock = (
 
       const entries = (run: string) =>
         Stream.unwrap(
-          Effect.map(find(run), ({ directory, manifest }) =>
-            entriesOf(disk, directory, manifest?.head ?? null)
-          )
+          Effect.gen(function* () {
+            const { directory, manifest, run_id } = yield* find(run)
+            return entriesOf(disk, directory, yield* headOf(disk, directory, run_id, manifest))
+          })
         )
 
       const show = Effect.fn("RunStore.show")(function* (run: string) {
         const summary = yield* find(run)
-        const read = yield* Stream.runCollect(
-          entriesOf(disk, summary.directory, summary.manifest?.head ?? null)
-        )
+        const { directory, manifest, run_id } = summary
+        const head = yield* headOf(disk, directory, run_id, manifest)
+        const read = yield* Stream.runCollect(entriesOf(disk, directory, head))
         const unknown = read.filter((entry) => !isKnownType(entry.event.event_type)).length
         return { ...summary, entries: read, unknown } satisfies RunDetails
       })

@@ -16,6 +16,13 @@ describe("finding a run", () => {
         reason: "not_found",
         message: `there are no runs in ${root}`
       })
+      yield* wholeRun("unasked")
+      yield* fs.remove(runPath("unasked", "request.json"))
+      assert.deepInclude(yield* Effect.flip(store.find("last")), {
+        reason: "not_found",
+        message: `no run in ${root} has its request: run unasked lacks request.json (${root}/unasked)`
+      })
+      yield* fs.remove(`${root}/unasked`, { recursive: true })
       for (const [index, id] of ["aa-1", "aa-2", "bb-3"].entries()) {
         yield* wholeRun(id)
         yield* fs.utimes(`${root}/${id}`, 1000 + index, 1000 + index)
