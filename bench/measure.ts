@@ -77,7 +77,11 @@ export const interleaved = async <A extends { readonly name: string }>(
 /** A line of a table: what is measured, beside what it is measured against. */
 export const row = (what: string, floor: number, ours: number, budget: string, unit = "ms") => {
   const digits = floor < 20 ? 1 : 0
-  return `| ${what} | ${floor.toFixed(digits)} ${unit} | ${ours.toFixed(digits)} ${unit} | ${(ours / floor).toFixed(2)}x | ${budget} |`
+  const ratio = ours / floor
+  const allowed = Number(/\(?([\d.]+)x\)?$/.exec(budget)?.[1] ?? Number.POSITIVE_INFINITY)
+  // A few hundredths are noise.
+  const verdict = ratio > allowed * 1.03 ? `${budget}: **over**` : budget
+  return `| ${what} | ${floor.toFixed(digits)} ${unit} | ${ours.toFixed(digits)} ${unit} | ${ratio.toFixed(2)}x | ${verdict} |`
 }
 
 /**
