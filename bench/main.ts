@@ -3,8 +3,8 @@
  * Figures are medians of one run; ratios are to bare Node of the same rounds.
  *
  *   npm run bench                        the tables, and docs/performance.md when --write is given
- *   npm run bench -- --check             compares start-up with the parent commit, and long runs with their budgets;
- *                                        fails past 10 % above the noise
+ *   npm run bench -- --check             compares start-up with the parent commit, and long runs and commands with
+ *                                        their budgets; fails past 10 % above the noise
  *   npm run bench -- --check --tolerance 50
  */
 import { execFileSync } from "node:child_process"
@@ -13,6 +13,7 @@ import { cpus } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
+import { measureCommands } from "./commands.ts"
 import { runJob, type Job } from "./job.ts"
 import { measureLong } from "./long.ts"
 import { interleaved, median, peakMemory, row, runProcess, type Contestant } from "./measure.ts"
@@ -34,6 +35,8 @@ const rounds = Number(values.rounds)
 const tolerance = Number(values.tolerance)
 /** Each of them copies fifty megabytes. */
 const longRounds = Math.min(rounds, 7)
+/** Cheap, and they wander: many. */
+const commandRounds = rounds * 4
 
 const introduction = `# Performance
 
@@ -112,7 +115,12 @@ const printTable = async () => {
       : `Peers found: ${peers.map(({ name }) => name).join(", ")}.`
   ]
   const long = await measureLong(launcher, longRounds, tolerance)
-  const table = [...lines, "", "## Long runs", "", long.table].join("\n")
+  const commands = await measureCommands(commandRounds)
+  const table = [
+    ...lines,
+    ...["", "## Long runs", "", long.table],
+    ...["", "## Commands in the sandbox", "", commands.table]
+  ].join("\n")
   console.log(table)
   if (values.write) {
     writeFileSync(join(root, "docs", "performance.md"), `${introduction}\n${table}\n`)
@@ -124,8 +132,11 @@ if (values.check) {
   console.log(verdict.text)
   const long = await measureLong(launcher, longRounds, tolerance)
   console.log(`\n${long.table}`)
-  for (const line of long.over) console.log(`bench: ${line}`)
-  process.exitCode = verdict.ok && long.over.length === 0 ? 0 : 1
+  const commands = await measureCommands(commandRounds)
+  console.log(`\n${commands.table}`)
+  const over = [...long.over, ...commands.over]
+  for (const line of over) console.log(`bench: ${line}`)
+  process.exitCode = verdict.ok && over.length === 0 ? 0 : 1
 } else {
   await printTable()
 }

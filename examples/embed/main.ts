@@ -7,7 +7,7 @@
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
 import { Console, Effect, Layer, Schema } from "effect"
 import { Approval, Ids, Model, Observer, prepareTask, run } from "looplane"
-import { layerRead, layerRun } from "looplane/layers"
+import { chooseSandbox, layerRead, layerRun } from "looplane/layers"
 import { recordedModel } from "looplane/testing"
 import { readFileSync } from "node:fs"
 
@@ -48,12 +48,21 @@ const program = Effect.gen(function* () {
     max_steps: 20,
     wall_time_seconds: 600,
     check_timeout_seconds: null,
+    check_network: "none",
+    setup_network: "none",
     max_total_tokens: null,
     deps: "auto",
     setup: [],
     include: [],
-    baseline: true,
-    unsafe_local_exec: true
+    baseline: true
+  }).pipe(Effect.provide(layerRead))
+  // In a sandbox where one holds, and on this machine where none does.
+  const sandbox = yield* chooseSandbox({
+    sandbox_checks: null,
+    unsafe_local_exec: true,
+    backend: null,
+    runRoot,
+    ownPrograms: []
   }).pipe(Effect.provide(layerRead))
   const run_id = yield* Schema.decodeEffect(Ids.RunId)("embedded-1")
   const { directory, result } = yield* run(task, { run_id }).pipe(
@@ -61,9 +70,7 @@ const program = Effect.gen(function* () {
       entry: (entry) => Console.log(`${entry.sequence} ${entry.event.event_type}`),
       delta: () => Effect.void
     }),
-    Effect.provide(
-      layerRun({ runRoot, unsafeLocalExec: true }).pipe(Layer.merge(layerApproval), Layer.merge(layerModels))
-    )
+    Effect.provide(layerRun({ runRoot, sandbox }).pipe(Layer.merge(layerApproval), Layer.merge(layerModels)))
   )
   yield* Console.log(
     `${result.terminal_reason}: ${result.changed_files.join(", ")} (${directory}/changes.patch)`

@@ -11,17 +11,17 @@ import { bundleFlags, replayFlags } from "./replayFlags.ts"
 export const exec = Command.make("exec", runFlags).pipe(
   Command.withAlias("run"),
   Command.withDescription(
-    "Turn a task into a verified patch, without asking anything. The repository stays as it is: the work happens in a clone, the checks run on base plus patch, and stdout carries the result as JSON.\n\nIt needs a model (--model, or LOOPLANE_MODEL, or config.json), its provider's key in the environment, and a check. Until there is a sandbox, a check runs on this machine, so it needs --unsafe-local-exec too.\n\nExit codes: 0 verified, no change needed, or unverified with --no-check; 1 the run ended otherwise; 2 refused before anything ran; 3 an answer was needed; 4 a cap was reached; 129, 130, 143 interrupted."
+    "Turn a task into a verified patch, without asking anything. The repository stays as it is: the work happens in a clone, the checks run on base plus patch, and stdout carries the result as JSON.\n\nIt needs a model (--model, or LOOPLANE_MODEL, or config.json), its provider's key in the environment, and a check. Checks run in a sandbox; where none holds they are refused, unless --unsafe-local-exec says that the repository is trusted.\n\nExit codes: 0 verified, no change needed, or unverified with --no-check; 1 the run ended otherwise; 2 refused before anything ran; 3 an answer was needed; 4 a cap was reached; 129, 130, 143 interrupted."
   ),
   Command.withShortDescription("Turn a task into a verified patch, headless"),
   Command.withExamples([
     {
-      command: 'looplane exec "Fix the failing test." --check "npm test" --unsafe-local-exec',
+      command: 'looplane exec "Fix the failing test." --check "npm test"',
       description: "Work on the repository here, verify with its tests"
     },
     {
       command:
-        'looplane exec "Fix add()." -C ~/src/app --check auto --setup "npm ci" --allowed-path "src/**" --unsafe-local-exec',
+        'looplane exec "Fix add()." -C ~/src/app --check auto --setup "npm ci" --allowed-path "src/**"',
       description:
         "Another repository, its own checks, dependencies installed in the clone, edits only under src"
     },
@@ -76,13 +76,13 @@ export const apply = Command.make("apply", applyFlags).pipe(
 
 const receiptCheck = Command.make("check", receiptCheckFlags).pipe(
   Command.withDescription(
-    "Check that a run's patch, logs and journal are what its receipt says, offline and without a model. With -C it also puts the patch on its base in a fresh clone of that repository, and with --unsafe-local-exec runs the checks there again. Nothing is written to the run or the repository.\n\nExit codes: 0 nothing failed, 1 something did, 2 it could not be checked as asked."
+    "Check that a run's patch, logs and journal are what its receipt says, offline and without a model. With -C it also puts the patch on its base in a fresh clone of that repository and runs the checks there again, in a sandbox; where none holds that is skipped, unless --unsafe-local-exec says that receipt and repository are trusted. Nothing is written to the run or the repository.\n\nExit codes: 0 nothing failed, 1 something did, 2 it could not be checked as asked."
   ),
   Command.withShortDescription("Check a receipt and what it speaks of"),
   Command.withExamples([
     { command: "looplane receipt check last", description: "The newest run, by digests" },
     {
-      command: "looplane receipt check receipt.json --patch changes.patch -C ~/src/app --unsafe-local-exec",
+      command: "looplane receipt check receipt.json --patch changes.patch -C ~/src/app",
       description: "A receipt that was mailed: apply its patch to a clone and run its checks"
     }
   ]),
@@ -163,7 +163,7 @@ export const root = Command.make("looplane", chatFlags).pipe(
       description: "Ask about the repository here"
     },
     {
-      command: 'looplane "Fix the failing test." --check "npm test" --unsafe-local-exec',
+      command: 'looplane "Fix the failing test." --check "npm test"',
       description: "Change it, verified"
     },
     {

@@ -4,6 +4,7 @@
 import { Argument, type Command, Flag } from "effect/cli"
 import { defaultCheckTimeoutSeconds, defaultLimits } from "../domain/Task.ts"
 import { emptyValue } from "./usage.ts"
+import { sandboxFlags } from "./sandbox.ts"
 
 const notEmpty = (value: string): boolean => value !== ""
 
@@ -129,7 +130,7 @@ export const runFlags = {
   ),
   deps: text(
     "deps",
-    "Where installed dependencies come from: auto, copy, none, or a directory (default: auto, copied from your checkout when its lock files equal the base's)",
+    "Where installed dependencies come from: auto, copy, none, or a directory (default: auto, those of your checkout when its lock files equal the base's: shown to the checks in the sandbox, copied without one)",
     "HOW"
   ).pipe(Flag.withDefault("auto")),
   include: repeated("include", "Ignored files that the checks need, such as .env.test; repeat it", "GLOB"),
@@ -137,15 +138,11 @@ export const runFlags = {
     "baseline",
     "Run each check once on the untouched base as well; --no-baseline does not (default: yes)"
   ),
-  unsafeLocalExec: off(
-    "unsafe-local-exec",
-    "Let checks and set-up run on this machine without a sandbox: for repositories that you trust"
-  ),
+  ...sandboxFlags,
   toolCalling: on(
     "tool-calling",
     "Accepted for scripts; --no-tool-calling is refused, the loop works through tools only"
   ),
-  sandboxChecks: Flag.Boolean("sandbox-checks").pipe(Flag.withHidden, Flag.optional),
   dialect: Flag.Literals("dialect", ["auto", "xml", "native"]).pipe(
     Flag.withHidden,
     Flag.withDefault("auto")

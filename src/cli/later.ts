@@ -58,7 +58,6 @@ interface GivenFlags {
   readonly experimentalSubscription: boolean
   readonly denyTool: ReadonlyArray<string>
   readonly dialect: "auto" | "xml" | "native"
-  readonly sandboxChecks: boolean | undefined
   readonly toolCalling: boolean
 }
 
@@ -73,9 +72,6 @@ export const laterFlag = (given: GivenFlags): string | null => {
   if (given.experimentalSubscription) return line("--experimental-subscription", "the openai-codex provider")
   if (given.dialect === "xml")
     return line("--dialect xml", "the in-band dialect for models without tool calls")
-  if (given.sandboxChecks === true) {
-    return line("--sandbox-checks", "the sandbox; until then checks need --unsafe-local-exec")
-  }
   if (!given.toolCalling)
     return "--no-tool-calling leaves nothing to work with: choose a model that can call tools"
   return null

@@ -2,7 +2,8 @@
  * Flags of `receipt check`.
  */
 import { type Command, Flag } from "effect/cli"
-import { off, on, optionalText, repeated, runArgument, runRoot, textOrJson } from "./flags.ts"
+import { on, optionalText, repeated, runArgument, runRoot, textOrJson } from "./flags.ts"
+import { sandboxFlags } from "./sandbox.ts"
 
 export const receiptCheckFlags = {
   receipt: runArgument(
@@ -15,10 +16,7 @@ export const receiptCheckFlags = {
   ).pipe(Flag.withAlias("C"), Flag.withAlias("repo")),
   patch: optionalText("patch", "The patch of a receipt that is checked without its bundle", "FILE"),
   run: on("run", "Run the checks again; --no-run stops at the patched tree (default: yes)"),
-  unsafeLocalExec: off(
-    "unsafe-local-exec",
-    "Let the receipt's checks and set-up run on this machine without a sandbox: for repositories and receipts that you trust"
-  ),
+  ...sandboxFlags,
   deps: optionalText(
     "deps",
     "Where installed dependencies come from: auto, copy, none, or a directory (default: as in the run)",

@@ -9,6 +9,7 @@ import { ModelErrorFacts } from "./ModelError.ts"
 import { PromptSection } from "./Prompt.ts"
 import { Octets } from "./Octets.ts"
 import { ChangedFile, CheckOutcome, Lane, RunStatus, TerminalReason } from "./Result.ts"
+import { SandboxKind } from "./SandboxRule.ts"
 import { Dependencies } from "./Task.ts"
 import { Usage } from "./Usage.ts"
 import { Exchange } from "./Wire.ts"
@@ -37,6 +38,8 @@ export const RunCreated = event("run.created", {
   model: Schema.String,
   prompt_version: Schema.String,
   base_sha: CommitId,
+  /** Where commands run. */
+  sandbox: Schema.optionalKey(SandboxKind),
   store_version: Schema.Int
 })
 /** What the prompt is made of, beside the task: facts of the base commit. */
@@ -68,6 +71,8 @@ export const WorkspacePrepared = event("workspace.prepared", {
     requested: Dependencies,
     /** What came along, relative to the root: dependency directories and `--include` files. */
     copied: Schema.Array(Schema.String),
+    /** It is shown to commands where it is, and not copied. */
+    mounted: Schema.optionalKey(Schema.Boolean),
     lock_digest: Schema.NullOr(Digest),
     /** Why nothing came along, when something was there. */
     reason: Schema.NullOr(Schema.String)
@@ -164,7 +169,9 @@ export const VerificationStarted = event("verification.started", {
   name: Schema.String,
   argv: Schema.Array(Schema.String),
   purpose: CheckPurpose,
-  tree: TreeId
+  tree: TreeId,
+  /** Where it runs. */
+  sandbox: Schema.optionalKey(SandboxKind)
 })
 export const VerificationCompleted = event("verification.completed", {
   purpose: CheckPurpose,

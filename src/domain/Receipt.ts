@@ -9,6 +9,8 @@ import { canonical } from "./Canonical.ts"
 import { CommitId, Digest, RunId, TreeId } from "./Ids.ts"
 import { isRecord } from "./Json.ts"
 import { ChangedFile, CheckVerdict, ModelUsage, RunStatus, TerminalReason } from "./Result.ts"
+import { SandboxKind } from "./SandboxRule.ts"
+import { Network } from "./Task.ts"
 import { Usage } from "./Usage.ts"
 import { Warning } from "./Warnings.ts"
 
@@ -22,6 +24,8 @@ export const ReceiptCheck = Schema.Struct({
   name: Schema.String,
   argv: Argv,
   timeout_seconds: Schema.Finite,
+  /** What it reached of the network in a sandbox; absent: nothing. */
+  network: Schema.optionalKey(Network),
   purpose: Schema.Literal("final"),
   verdict: CheckVerdict,
   exit_code: Schema.NullOr(Schema.Int),
@@ -44,6 +48,8 @@ const fields = {
   run_id: RunId,
   /** Of the canonical text of `request.json`. */
   request_digest: Digest,
+  /** What was around the commands; absent in receipts of before it was written down. */
+  sandbox: Schema.optionalKey(SandboxKind),
   /** Where the run started. `tree` is what the commit holds, or what the working tree held; null: it never got there. */
   base: Schema.Struct({
     kind: Schema.Literals(["commit", "working_tree"]),
@@ -89,11 +95,15 @@ const fields = {
       requested: Schema.Literals(["auto", "copy", "none", "path"]),
       /** What came along from the source's folder, relative to the root, not installed. */
       copied: Schema.Array(Schema.String),
+      /** It was shown to the checks where it is, and not copied. */
+      mounted: Schema.optionalKey(Schema.Boolean),
       /** Of the lock files. */
       lock_digest: Schema.NullOr(Digest),
       reason: Schema.NullOr(Schema.String),
       /** Commands that prepared the clone. */
       setup: Schema.Array(Argv),
+      /** What they reached of the network in a sandbox; absent: nothing. */
+      setup_network: Schema.optionalKey(Network),
       include: Schema.Array(Schema.String)
     })
   ),

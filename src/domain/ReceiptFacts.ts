@@ -86,6 +86,7 @@ export const makeReceipt = (facts: ReceiptFacts): ReceiptBody | null => {
     looplane: facts.looplane,
     run_id,
     request_digest: facts.request_digest,
+    ...(state.sandbox === null ? {} : { sandbox: state.sandbox }),
     base: { ...task.base, tree: state.base_tree },
     tree: ended.tree,
     patch: { file: artifactNames.patch, digest: facts.patch_digest, bytes: bytes.length, files },
@@ -134,9 +135,13 @@ export const makeReceipt = (facts: ReceiptFacts): ReceiptBody | null => {
         : {
             requested: prepared.dependencies.requested.mode,
             copied: prepared.dependencies.copied,
+            ...(prepared.dependencies.mounted === undefined
+              ? {}
+              : { mounted: prepared.dependencies.mounted }),
             lock_digest: prepared.dependencies.lock_digest,
             reason: portable(prepared.dependencies.reason),
             setup: task.setup,
+            ...(task.setup_network === undefined ? {} : { setup_network: task.setup_network }),
             include: task.include
           },
     verification: { file: artifactNames.verification, ...facts.verification },

@@ -4,6 +4,7 @@
  */
 import { Schema } from "effect"
 import { RecordedModels } from "./Event.ts"
+import { SandboxKind } from "./SandboxRule.ts"
 import { Task } from "./Task.ts"
 
 export const RunRequest = Schema.Struct({
@@ -14,7 +15,7 @@ export const RunRequest = Schema.Struct({
   allow_custom_endpoint: Schema.optionalKey(Schema.Boolean),
   /** The words that led the models. */
   prompt_version: Schema.String,
-  /** Where commands run: on the host with nothing contained, or nowhere. */
-  sandbox: Schema.Literals(["host", "none"])
+  /** Where commands run. */
+  sandbox: SandboxKind
 })
 export type RunRequest = typeof RunRequest.Type

@@ -8,6 +8,7 @@ import type { RunId, TreeId } from "./Ids.ts"
 import { callText, remember, type Round } from "./Repetition.ts"
 import type { CheckOutcome, ModelUsage } from "./Result.ts"
 import { nudges } from "./SystemPrompt.ts"
+import type { SandboxKind } from "./SandboxRule.ts"
 import * as Usage from "./Usage.ts"
 import { failureOf, type Failure } from "./Verdict.ts"
 
@@ -49,6 +50,8 @@ export interface RunState {
   /** The provider and model that answer now: later turns start there. */
   readonly provider: string
   readonly model: string
+  /** Where its commands run; null for a run of before that was written down. */
+  readonly sandbox: SandboxKind | null
   readonly base_tree: TreeId | null
   readonly tree: TreeId | null
   /** The model's last words. */
@@ -117,6 +120,7 @@ export const initial: RunState = {
   model_usage: [],
   provider: "",
   model: "",
+  sandbox: null,
   base_tree: null,
   tree: null,
   summary: "",
@@ -228,7 +232,13 @@ export const leftOut = ({ left_out }: EventData<"workspace.prepared">): Readonly
 export const reduce = (state: RunState, event: RunEvent): RunState => {
   switch (event.event_type) {
     case "run.created":
-      return { ...state, run_id: event.data.run_id, provider: event.data.provider, model: event.data.model }
+      return {
+        ...state,
+        run_id: event.data.run_id,
+        provider: event.data.provider,
+        model: event.data.model,
+        sandbox: event.data.sandbox ?? null
+      }
     case "run.forked":
       return { ...state, run_id: event.data.run_id, ended: null, interrupted: false }
     case "session.resumed":

@@ -9,11 +9,17 @@ const PositiveSeconds = Schema.Finite.check(Schema.isGreaterThan(0))
 const withoutNul = Schema.isPattern(/^[^\0]*$/, { expected: "text without NUL" })
 const Text = Schema.String.check(Schema.isPattern(/\S/, { expected: "text that is not blank" }), withoutNul)
 
+/** What a command reaches of the network. Only the user says more than nothing. */
+export const Network = Schema.Literals(["none", "host"])
+export type Network = typeof Network.Type
+
 /** A command that proves something. An argv, never a shell line. */
 export const Check = Schema.Struct({
   name: Text,
   argv: Schema.NonEmptyArray(Schema.String.check(withoutNul)),
-  timeout_seconds: PositiveSeconds
+  timeout_seconds: PositiveSeconds,
+  /** Absent: none. */
+  network: Schema.optionalKey(Network)
 })
 export type Check = typeof Check.Type
 
@@ -89,6 +95,8 @@ export const Task = Schema.Struct({
   dependencies: Dependencies,
   /** Argvs that run once in the workspace before anything else. */
   setup: Schema.Array(Schema.NonEmptyArray(Schema.String)),
+  /** Absent: none. */
+  setup_network: Schema.optionalKey(Network),
   /** Globs of ignored files that are brought along. */
   include: Schema.Array(Schema.String),
   /** Whether every check also runs once on the untouched base. */
@@ -99,6 +107,10 @@ export type Task = typeof Task.Type
 /** Whether a check looks at the form of a change only: it may fail a patch, and cannot verify one. */
 export const isFormOnly = (argv: ReadonlyArray<string>): boolean =>
   argv[0] === "git" && argv.includes("diff") && argv.includes("--check")
+
+/** Whether the task names any command. */
+export const runsCommands = ({ setup, verification }: Task): boolean =>
+  verification.mode === "checks" || setup.length > 0
 
 /** The checks that the task declares, if any. */
 export const checksOf = (task: Task): ReadonlyArray<Check> =>

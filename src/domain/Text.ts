@@ -68,3 +68,9 @@ export const oneLine = (text: string): string => text.replaceAll(unseen, escapeO
 /** A name or a path in a message: as it is, or quoted where something of it would not be seen. */
 export const shownName = (name: string): string =>
   name.search(unseen) === -1 ? name : oneLine(JSON.stringify(name))
+
+/** What a terminal obeys in place of showing it, and what makes it show text in another order than it is in. */
+const controls = /\u001b\[[0-9;?]*[ -/]*[@-~]|[^\P{Cc}\n\t]|[\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
+
+/** The text without anything that could steer the terminal: models and repositories write it. */
+export const printable = (text: string): string => text.replaceAll(controls, "")

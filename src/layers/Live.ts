@@ -2,11 +2,21 @@
  * The product's graph: the only place that composes it.
  */
 import { NodeCrypto } from "@effect/platform-node"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Path } from "effect"
+import type { ChildProcessSpawner } from "effect/process"
+import { homedir } from "node:os"
 import type { Recording } from "../domain/Recording.ts"
 import { refuse } from "../domain/Refusal.ts"
+import {
+  chooseSandbox as decideSandbox,
+  needsProof,
+  type SandboxBackend,
+  type SandboxWish
+} from "../domain/SandboxRule.ts"
 import type { Model, ModelSpec } from "../services/Model.ts"
+import { Sandbox } from "../services/Sandbox.ts"
 import { Search as SearchService } from "../services/Search.ts"
+import { Settings as SettingsService } from "../services/Settings.ts"
 import * as Headless from "./approval/Headless.ts"
 import * as Checks from "./checks/Checks.ts"
 import * as Git from "./git/Git.ts"
@@ -14,6 +24,7 @@ import * as Store from "./journal/Store.ts"
 import { makeModel } from "./model/Providers.ts"
 import * as Reproduction from "./receipt/Git.ts"
 import * as Replay from "./replay/Replay.ts"
+import * as Backends from "./sandbox/Backends.ts"
 import * as Host from "./sandbox/Host.ts"
 import * as None from "./sandbox/None.ts"
 import * as Programs from "./sandbox/Programs.ts"
@@ -36,17 +47,62 @@ export const layerDigest = NodeCrypto.layerDigest
 export const layerStore = (options: { readonly runRoot: string }) =>
   Store.layer({ run_root: options.runRoot }).pipe(Layer.provide(NodeCrypto.layerSecureRandom))
 
+export interface SandboxRequest extends SandboxWish {
+  readonly backend: SandboxBackend | null
+  /** Absolute. */
+  readonly runRoot: string
+  /** Directories of programs that looplane's own start put on PATH. */
+  readonly ownPrograms: ReadonlyArray<string>
+}
+
+/** The floor that commands stand on; see `SandboxRule.chooseSandbox`. */
+export type SandboxLayer = Layer.Layer<Sandbox, never, ChildProcessSpawner.ChildProcessSpawner | Path.Path>
+
+/** No command is to run. */
+export const layerNoCommands: SandboxLayer = None.layerNone
+
+/** Commands run on this machine with nothing around them. */
+export const layerUncontained: SandboxLayer = Host.layerHost
+
+/** Where commands will run, or one line that says why they cannot and what to do. Proves what is not proved yet. */
+export const chooseSandbox = Effect.fn("Live.chooseSandbox")(function* (request: SandboxRequest) {
+  const path = yield* Path.Path
+  const settings = yield* SettingsService
+  const config = yield* settings.config.pipe(Effect.mapError((error) => refuse(error.message)))
+  const inHome = (root: string) => (root.startsWith("~/") ? path.join(homedir(), root.slice(2)) : root)
+  const found = needsProof(request)
+    ? yield* Backends.findBackend({
+        backend: request.backend ?? config.sandbox_backend ?? "auto",
+        cache_root: settings.cache_root,
+        hidden: [request.runRoot, settings.run_root, path.dirname(settings.config_path)],
+        read_roots: (config.sandbox_read_roots ?? []).map(inHome),
+        own: request.ownPrograms
+      }).pipe(Effect.provide(NodeCrypto.layerSecureRandom))
+    : null
+  const choice = decideSandbox(request, found?.proof ?? null)
+  switch (choice._tag) {
+    case "Contained":
+      // Only what proved itself is chosen, and that was found.
+      return found === null || found.sandbox === null
+        ? layerNoCommands
+        : Layer.succeed(Sandbox, found.sandbox)
+    case "Host":
+      return layerUncontained
+    case "Refused":
+      return yield* refuse(choice.message)
+  }
+})
+
 export interface RunOptions {
   /** Absolute. */
   readonly runRoot: string
-  /** Whether checks and set-up may run on this machine; otherwise nothing of the kind can start. */
-  readonly unsafeLocalExec: boolean
+  readonly sandbox: SandboxLayer
 }
 
 /** What runs checks on patches of a repository. */
 const layerFloor = (options: RunOptions) =>
   Layer.mergeAll(layerStore(options), layerDigest, Git.layer, Checks.layer, Workspace.layer).pipe(
-    Layer.provideMerge(options.unsafeLocalExec ? Host.layerHost : None.layerNone)
+    Layer.provideMerge(options.sandbox)
   )
 
 /** Everything that a run needs besides its models. */

@@ -137,6 +137,7 @@ export const layerSandbox = (script: (argv: ReadonlyArray<string>) => Partial<Sa
     Sandbox,
     Sandbox.of({
       kind: "none",
+      overlays: false,
       run: ({ argv }) =>
         Effect.suspend(() => {
           const result = script(argv)
@@ -145,6 +146,7 @@ export const layerSandbox = (script: (argv: ReadonlyArray<string>) => Partial<Sa
             : Effect.succeed({
                 exit_code: 0,
                 timed_out: false,
+                stopped: null,
                 output: "",
                 output_bytes: 0,
                 duration_ms: 0,
@@ -165,6 +167,7 @@ export const layerSettings = (settings: Partial<Settings["Service"]> = {}) =>
     Settings.of({
       run_root: "/runs",
       config_path: "/config.json",
+      cache_root: null,
       config: Effect.succeed({}),
       provider: null,
       model: null,

@@ -109,10 +109,13 @@ const end = Effect.fnUntraced(function* (
       ? wanted
       : ending("patch_artifact_failed", `the patch cannot be handed over: ${patch.failure}`)
   const handed = patch.failure === null ? patch.data : null
-  const { checks, notes } = yield* journal.state
+  const { checks, notes, sandbox } = yield* journal.state
   const warnings =
     handed === null ? [] : warningsOf({ patch: fromOctets(handed.patch), files: handed.files, task, checks })
   const found = [
+    ...(sandbox === "host" && checks.length > 0
+      ? ["checks ran on this machine with nothing around them (--unsafe-local-exec)"]
+      : []),
     ...(patch.data?.unrecorded ?? []),
     ...warnings.map((warning) => `look twice: ${warning.message}`)
   ]

@@ -12,7 +12,8 @@ import {
   type Check,
   type Dependencies,
   type Task,
-  type Verification
+  type Verification,
+  type Network
 } from "../domain/Task.ts"
 import { Git, type Source } from "../services/Git.ts"
 import { Programs } from "../services/Programs.ts"
@@ -37,13 +38,13 @@ export interface TaskRequest {
   readonly max_steps: number
   readonly wall_time_seconds: number
   readonly check_timeout_seconds: number | null
+  readonly check_network: Network
+  readonly setup_network: Network
   readonly max_total_tokens: number | null
   readonly deps: string
   readonly setup: ReadonlyArray<string>
   readonly include: ReadonlyArray<string>
   readonly baseline: boolean
-  /** Whether the user allowed commands to run on this machine without a sandbox. */
-  readonly unsafe_local_exec: boolean
 }
 
 export const argvOf = (flag: string, line: string) =>
@@ -52,9 +53,16 @@ export const argvOf = (flag: string, line: string) =>
     onFailure: (why) => Effect.fail(refuse(`${flag} ${JSON.stringify(line)}: ${why}`))
   })
 
-const namedChecks = Effect.fnUntraced(function* (lines: ReadonlyArray<string>, timeout_seconds: number) {
+const namedChecks = Effect.fnUntraced(function* (
+  lines: ReadonlyArray<string>,
+  { check_network, check_timeout_seconds }: TaskRequest
+) {
+  const facts = {
+    timeout_seconds: check_timeout_seconds ?? defaultCheckTimeoutSeconds,
+    ...(check_network === "none" ? {} : { network: check_network })
+  }
   const checks = yield* Effect.forEach(lines, (line, i) =>
-    Effect.map(argvOf("--check", line), (argv): Check => ({ name: `check-${i + 1}`, argv, timeout_seconds }))
+    Effect.map(argvOf("--check", line), (argv): Check => ({ name: `check-${i + 1}`, argv, ...facts }))
   )
   const seen = new Set<string>()
   for (const check of checks) {
@@ -66,7 +74,6 @@ const namedChecks = Effect.fnUntraced(function* (lines: ReadonlyArray<string>, t
 })
 
 const verificationOf = Effect.fnUntraced(function* (request: TaskRequest, source: Source, base: Base) {
-  const timeout = request.check_timeout_seconds ?? defaultCheckTimeoutSeconds
   const declared = request.checks.filter((line) => line.trim() !== "auto")
   const wantsProposals = declared.length < request.checks.length
   if (request.no_check) {
@@ -81,7 +88,7 @@ const verificationOf = Effect.fnUntraced(function* (request: TaskRequest, source
     return yield* refuse('--check auto found nothing to run here: name a command, as in --check "npm test"')
   }
   const lines = wantsProposals ? [...new Set([...declared, ...proposals])] : declared
-  const [first, ...rest] = yield* namedChecks(lines, timeout)
+  const [first, ...rest] = yield* namedChecks(lines, request)
   if (first !== undefined) return { mode: "checks", checks: [first, ...rest] } satisfies Verification
   if (!request.checks_required) return { mode: "undeclared" } satisfies Verification
   const advice =
@@ -180,11 +187,6 @@ export const prepareTask = Effect.fn("Prepare.prepareTask")(function* (
     Effect.catchTag("GitError", (error) => Effect.fail(refuse(error.message)))
   )
   const setup = yield* Effect.forEach(request.setup, (line) => argvOf("--setup", line))
-  if (!request.unsafe_local_exec && (verification.mode === "checks" || setup.length > 0)) {
-    return yield* refuse(
-      `${verification.mode === "checks" ? "a check" : "--setup"} would run on this machine without a sandbox: add --unsafe-local-exec if you trust this repository`
-    )
-  }
   yield* demandPrograms(verification, request.directory)
   const [firstPath = "**", ...otherPaths] = request.allowed_paths
   return {
@@ -203,6 +205,7 @@ export const prepareTask = Effect.fn("Prepare.prepareTask")(function* (
     },
     dependencies: yield* dependenciesOf(request.deps),
     setup,
+    ...(request.setup_network === "none" ? {} : { setup_network: request.setup_network }),
     include: request.include,
     baseline: request.baseline
   }

@@ -7,7 +7,7 @@ import { failed, ok, skipped, type Finding } from "../domain/Finding.ts"
 import type { TreeId } from "../domain/Ids.ts"
 import type { Receipt, ReceiptCheck } from "../domain/Receipt.ts"
 import { refuse } from "../domain/Refusal.ts"
-import { defaultLimits, type Task } from "../domain/Task.ts"
+import { defaultLimits, type Network, type Task } from "../domain/Task.ts"
 import type { Checks } from "../services/Checks.ts"
 import { Git } from "../services/Git.ts"
 import { Reproduction } from "../services/Reproduction.ts"
@@ -20,17 +20,21 @@ export interface ReproduceRequest {
   readonly patch: Uint8Array
   /** Absolute. */
   readonly directory: string
-  /** Whether the checks run as well: they are commands of the receipt, on this machine. */
-  readonly run_checks: boolean
+  /** Why its commands are not run: set-up and checks are somebody's; null: they are. */
+  readonly unrun: string | null
   /** In place of what the receipt says; null keeps it. */
   readonly deps: string | null
   /** In place of what the receipt says, unless empty. */
   readonly setup: ReadonlyArray<string>
+  /** The caller's own word: a receipt opens no network. */
+  readonly check_network: Network
+  readonly setup_network: Network
 }
 
 /** The task that makes the run's workspace again. */
 const taskOf = Effect.fnUntraced(function* (request: ReproduceRequest, repository: string) {
-  const { receipt, run_checks } = request
+  const { receipt } = request
+  const run_checks = request.unrun === null
   const requested = receipt.dependencies?.requested ?? "auto"
   if (run_checks && requested === "path" && request.deps === null) {
     return yield* refuse(
@@ -53,6 +57,7 @@ const taskOf = Effect.fnUntraced(function* (request: ReproduceRequest, repositor
       ? yield* dependenciesOf(request.deps ?? (requested === "path" ? "none" : requested))
       : { mode: "none" },
     setup: run_checks ? setup : [],
+    setup_network: request.setup_network,
     include: run_checks ? (receipt.dependencies?.include ?? []) : [],
     baseline: false
   }
@@ -66,6 +71,7 @@ const rerun = Effect.fnUntraced(function* (
   workspace: OpenWorkspace,
   tree: TreeId,
   task: Task,
+  network: Network,
   { argv, exit_code, name, tests, timeout_seconds, verdict }: ReceiptCheck
 ): Effect.fn.Return<Finding, never, Checks> {
   const subject = `check ${JSON.stringify(name)}`
@@ -74,7 +80,7 @@ const rerun = Effect.fnUntraced(function* (
       workspace,
       task,
       tree,
-      { name, argv, timeout_seconds },
+      { name, argv, timeout_seconds, network },
       { purpose: "final", remaining_ms: Effect.succeed(timeout_seconds * 1000) }
     )
   )
@@ -95,7 +101,7 @@ type Tell = (finding: Finding) => Effect.Effect<void>
 const inWorkspace = Effect.fnUntraced(function* (request: ReproduceRequest, task: Task, tell: Tell) {
   const workspaces = yield* Workspaces
   const reproduction = yield* Reproduction
-  const { patch, receipt, run_checks } = request
+  const { patch, receipt, unrun } = request
   const place = yield* reproduction.place
   const workspace = yield* workspaces.open({ task, directory: place })
   const base = workspace.prepared.tree
@@ -114,8 +120,9 @@ const inWorkspace = Effect.fnUntraced(function* (request: ReproduceRequest, task
   yield* tell(ok("tree", `base and patch give ${patched}`))
   const checks = receipt.checks.filter((check) => check.verdict !== "not_run")
   if (checks.length === 0) return yield* tell(skipped("checks", "the receipt names none that ran"))
-  if (!run_checks) return yield* tell(skipped("checks", "not run again: that needs --unsafe-local-exec"))
-  for (const check of checks) yield* tell(yield* rerun(workspace, patched, task, check))
+  if (unrun !== null) return yield* tell(skipped("checks", `not run again: ${unrun}`))
+  for (const check of checks)
+    yield* tell(yield* rerun(workspace, patched, task, request.check_network, check))
 })
 
 /** Puts the patch on its base in a clone of the repository and runs the checks. `tell` hears of each finding. */

@@ -192,7 +192,8 @@ const openJournal = Effect.fnUntraced(function* (run_id: RunId, request: RunRequ
       provider,
       model,
       prompt_version: request.prompt_version,
-      base_sha: request.task.base.commit
+      base_sha: request.task.base.commit,
+      sandbox: request.sandbox
     }
   })
   return yield* Effect.mapError(creating, ({ message }) =>

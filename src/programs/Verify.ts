@@ -34,6 +34,7 @@ export const runAlone = Effect.fnUntraced(function* (
       root: place.root,
       subdirectory: task.subdirectory,
       source: task.repository,
+      layers: place.layers,
       distrust: place.distrust
     },
     {
@@ -53,9 +54,10 @@ export const runCheck = Effect.fn("Verify.runCheck")(function* (
   purpose: CheckPurpose
 ): Effect.fn.Return<CheckOutcome, StoreError, Checks> {
   const { journal, stopwatch, task, workspace } = verifying
+  const { sandbox } = yield* journal.state
   yield* journal.append({
     event_type: "verification.started",
-    data: { name: check.name, argv: check.argv, purpose, tree }
+    data: { name: check.name, argv: check.argv, purpose, tree, ...(sandbox === null ? {} : { sandbox }) }
   })
   yield* journal.barrier
   const { outcome, wrote } = yield* runAlone(workspace, task, tree, check, {

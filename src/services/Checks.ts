@@ -5,6 +5,7 @@ import { Context, type Effect } from "effect"
 import type { CheckPurpose } from "../domain/Event.ts"
 import type { CheckOutcome } from "../domain/Result.ts"
 import type { Check } from "../domain/Task.ts"
+import type { CommandPlace } from "./Sandbox.ts"
 
 export interface CheckPlace {
   /** Absolute. */
@@ -13,6 +14,8 @@ export interface CheckPlace {
   readonly subdirectory: string
   /** The user's own tree: a check that names it ran the wrong code. */
   readonly source: string
+  /** As of `CommandPlace`. */
+  readonly layers: CommandPlace["layers"]
   /** Why nothing that runs here could be believed; null when it can. */
   readonly distrust: string | null
 }

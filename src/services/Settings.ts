@@ -2,6 +2,8 @@
  * What the user set outside the command line: environment and configuration file, decoded once.
  */
 import { Context, type Effect, type Redacted, Schema } from "effect"
+import { SandboxBackend } from "../domain/SandboxRule.ts"
+import { Network } from "../domain/Task.ts"
 import type { ProviderName } from "../domain/model/Providers.ts"
 
 export class SettingsError extends Schema.TaggedError<SettingsError>()("SettingsError", {
@@ -14,7 +16,18 @@ export const Config = Schema.Struct({
   model: Schema.optionalKey(Schema.String),
   api_url: Schema.optionalKey(Schema.String),
   fallback_models: Schema.optionalKey(Schema.Array(Schema.String)),
-  setup: Schema.optionalKey(Schema.Array(Schema.String))
+  setup: Schema.optionalKey(Schema.Array(Schema.String)),
+  check_network: Schema.optionalKey(Network),
+  setup_network: Schema.optionalKey(Network),
+  sandbox_backend: Schema.optionalKey(SandboxBackend),
+  /** Directories that commands in the sandbox may read as well, absolute or below `~/`. */
+  sandbox_read_roots: Schema.optionalKey(
+    Schema.Array(
+      Schema.String.check(
+        Schema.isPattern(/^(?:~?\/)[^\0-\x1f]*$/, { expected: "an absolute path, or one below ~/" })
+      )
+    ).check(Schema.isMaxLength(64))
+  )
 })
 export type Config = typeof Config.Type
 
@@ -24,6 +37,8 @@ export class Settings extends Context.Service<
     /** Absolute. */
     readonly run_root: string
     readonly config_path: string
+    /** What can be made again; null when there is no place for it. */
+    readonly cache_root: string | null
     /** Reads and decodes the configuration file; an absent one is empty. */
     readonly config: Effect.Effect<Config, SettingsError>
     readonly provider: string | null

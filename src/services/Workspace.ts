@@ -7,6 +7,7 @@ import type { TreeId } from "../domain/Ids.ts"
 import type { FileChange, FileNode } from "../domain/patch/FileSet.ts"
 import type { ChangedFile } from "../domain/Result.ts"
 import type { Task } from "../domain/Task.ts"
+import type { CommandPlace } from "./Sandbox.ts"
 
 export class WorkspaceError extends Schema.TaggedError<WorkspaceError>()("WorkspaceError", {
   reason: Schema.Literals([
@@ -63,6 +64,8 @@ export interface OpenWorkspace {
 
 export interface FreshPlace {
   readonly root: string
+  /** What commands must be shown below the root, from where it is: see `CommandPlace`. */
+  readonly layers: CommandPlace["layers"]
   /** Paths that something wrote or removed there since it was made, sorted, at most 100. */
   readonly wrote: Effect.Effect<ReadonlyArray<string>, WorkspaceError>
   /** Why a check here could not be believed: an install that points back into the user's tree. */

@@ -11,7 +11,7 @@ import { assertUntouched, heldLocks, snapshotTree } from "../support/Leaks.ts"
 import { startModelServer } from "../support/ModelServer.ts"
 import { makeRepo, type Repo } from "../support/Repo.ts"
 import { addFix, addRepo } from "../support/repos/add.ts"
-import { call, calls, checkArgs, execOn, providerArgs, says } from "./support.ts"
+import { call, calls, checkArgs, execOn, providerArgs, says, uncontained } from "./support.ts"
 
 const fix = call("replace_text", { path: addFix.path, old_text: addFix.old_text, new_text: addFix.new_text })
 const create = (path: string, content: string) => call("create_file", { path, content })
@@ -26,7 +26,7 @@ const guardedRepo = () =>
         'import { existsSync, readFileSync } from "node:fs"\nif (existsSync("plugin.js")) await import("./plugin.js")\nprocess.exit(readFileSync("rule.txt", "utf8").startsWith("allowed") ? 0 : 1)\n'
     }
   })
-const guarded = ["--check", "node check.js", "--unsafe-local-exec"]
+const guarded = ["--check", "node check.js", ...uncontained]
 
 /** Code that finds the run's own directory from where a check runs, as any process of the same user can. */
 const inRun = (body: string) =>
@@ -106,7 +106,7 @@ describe("a check that reaches into its own run", () => {
     await using ran = await execOn(
       repo,
       [calls(fix), calls(create("src/more.js", plugin)), says("Done.")],
-      ["--check", "node src/more.js", "--unsafe-local-exec", "--no-baseline"]
+      ["--check", "node src/more.js", ...uncontained, "--no-baseline"]
     )
     assert.notStrictEqual(ran.result.code, 0)
     assert.notInclude(ran.result.stdout, "verified")
@@ -122,7 +122,7 @@ describe("a check that reaches into its own run", () => {
       ["exec", "Fix add.", "-C", repo.root, ...providerArgs(server), "--no-baseline"].concat([
         "--check",
         "sh -c 'kill -9 $PPID; sleep 1'",
-        "--unsafe-local-exec"
+        ...uncontained
       ]),
       { cwd: repo.root, home, env: { OPENAI_API_KEY: "x" } }
     )

@@ -10,7 +10,7 @@ import { assertUntouched, snapshotTree } from "../support/Leaks.ts"
 import { makeRepo } from "../support/Repo.ts"
 import { addFix, addRepo } from "../support/repos/add.ts"
 import { isRecord } from "../support/wire/types.ts"
-import { call, calls, execOn, says, testArgs, type Ran } from "./support.ts"
+import { call, calls, execOn, says, testArgs, type Ran, uncontained } from "./support.ts"
 
 const script = [
   calls(call("read_file", { path: addFix.path })),
@@ -113,7 +113,7 @@ describe("receipt check", () => {
     const marker = join(repo.folder, "marker")
     await using ran = await execOn(repo, script, [
       ...["--check", `sh -c 'grep -q right src/add.js && test ! -e ${marker}'`],
-      ...["--unsafe-local-exec", "--no-baseline"]
+      ...[...uncontained, "--no-baseline"]
     ])
     assert.strictEqual(ran.json["terminal_reason"], "verified", ran.result.stderr)
     await using other = makeRepo({ files: { "README.md": "another\n" } })
@@ -122,12 +122,12 @@ describe("receipt check", () => {
     assert.match(wrong.stdout, /^FAIL base: commit [0-9a-f]{40} is not in /m)
 
     writeFileSync(marker, "")
-    const red = await check(ran, ["last", "-C", repo.root, "--unsafe-local-exec"], repo.folder)
+    const red = await check(ran, ["last", "-C", repo.root, ...uncontained], repo.folder)
     assert.strictEqual(red.code, 1)
     assert.match(red.stdout, /^FAIL check "check-1": passed in the receipt, failed here: exit 1$/m)
     // What prepares the clone is the caller's to replace.
     const setup = ["--setup", `rm ${marker}`, "--deps", "none"]
-    const green = await check(ran, ["last", "-C", repo.root, "--unsafe-local-exec", ...setup], repo.folder)
+    const green = await check(ran, ["last", "-C", repo.root, ...uncontained, ...setup], repo.folder)
     assert.strictEqual(green.code, 0, green.stdout + green.stderr)
   })
 
@@ -139,7 +139,7 @@ describe("receipt check", () => {
       [],
       ["last", "--unsafe-local-exec"],
       ["no-such-run", "--no-run"],
-      ["last", "--setup", "true", "-C", repo.root],
+      ["last", "--no-sandbox-checks", "-C", repo.root],
       ["last", "--setup", "true", "-C", repo.root, "--no-run", "--unsafe-local-exec"],
       ["last", "-C", "no-such-directory"],
       ["last", "-C", ""],

@@ -101,11 +101,15 @@ describe("bad input is one line, exit 2, and nothing is created", () => {
     ],
     ["no check", ["exec", "Fix.", "--unsafe-local-exec", ...model], /no check was declared.*npm test/],
     ["check and no check", ["exec", "Fix.", ...checkArgs, "--no-check", ...model], /exclude each other/],
-    ["checks without leave", ["exec", "Fix.", "--check", "node --test", ...model], /--unsafe-local-exec/],
+    [
+      "checks without leave",
+      ["exec", "Fix.", "--check", "node --test", "--no-sandbox-checks", ...model],
+      /add --unsafe-local-exec/
+    ],
     [
       "set-up without leave",
-      ["exec", "Fix.", "--no-check", "--setup", "npm ci", ...model],
-      /--setup.*--unsafe-local-exec/
+      ["exec", "Fix.", "--no-check", "--setup", "npm ci", "--no-sandbox-checks", ...model],
+      /add --unsafe-local-exec/
     ],
     ["no steps", ["exec", "Fix.", ...checkArgs, ...model, "--max-steps", "0"], /--max-steps/],
     ["no number", ["exec", "Fix.", ...checkArgs, ...model, "--max-steps", "many"], /max-steps/],

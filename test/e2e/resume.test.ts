@@ -17,7 +17,7 @@ import { assertReplays } from "../support/replay.ts"
 import type { Repo } from "../support/Repo.ts"
 import { addFix, addRepo } from "../support/repos/add.ts"
 import { isRecord } from "../support/wire/types.ts"
-import { call, calls, checkArgs, providerArgs, says, type ProviderName } from "./support.ts"
+import { call, calls, checkArgs, providerArgs, says, uncontained, type ProviderName } from "./support.ts"
 
 const fix = call("replace_text", { path: addFix.path, old_text: addFix.old_text, new_text: addFix.new_text })
 const look = call("read_file", { path: addFix.path })
@@ -246,7 +246,7 @@ describe("resume", () => {
 
   it("works in a bundle that was moved, and refuses one behind a symbolic link", async () => {
     await using it = await world(byTurn(story, new Map([[2, stall()]])))
-    const running = it.exec()
+    const running = it.exec(["--check", "node --test", ...uncontained])
     await it.server.received(3)
     await kill9(running)
     const moved = join(it.home.tmp, "moved-run")

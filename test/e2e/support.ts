@@ -166,5 +166,7 @@ export const checkArgs = [
 ]
 /** The repository's own tests, before and after. */
 export const testArgs = ["--check", "node --test", "--unsafe-local-exec"]
+/** Commands run on this machine with nothing around them, whatever it has. */
+export const uncontained = ["--no-sandbox-checks", "--unsafe-local-exec"]
 /** The body of the run's request number `at`, as text. */
 export const bodyOf = (ran: Ran, at: number): string => String(ran.server.calls.at(at)?.rawBody ?? "")

@@ -13,6 +13,7 @@ import {
   inRepo,
   runTests,
   says,
+  uncontained,
   type ProviderName
 } from "./support.ts"
 
@@ -57,7 +58,8 @@ describe("a verified patch", () => {
 
   it("of an npm workspace is proved on the patched package, with the user's node_modules unchanged", async () => {
     await using repo = workspacesRepo()
-    await using ran = await execOn(repo, fixing(workspacesFix), testArgs)
+    const args = ["--check", "node --test", ...uncontained]
+    await using ran = await execOn(repo, fixing(workspacesFix), args)
     assert.strictEqual(
       ran.json["terminal_reason"],
       "verified",

@@ -394,7 +394,17 @@ describe("receipt check with a repository", () => {
     if (patch === null || receipt === null) return assert.fail("no receipt")
     const findings: Array<Finding> = []
     const told = (finding: Finding) => Effect.sync(() => void findings.push(finding))
-    const request = { receipt, patch, directory: "/repo", run_checks: true, deps: null, setup: [], ...some }
+    const request = {
+      receipt,
+      patch,
+      directory: "/repo",
+      unrun: null,
+      deps: null,
+      setup: [],
+      check_network: "none" as const,
+      setup_network: "none" as const,
+      ...some
+    }
     yield* reproducePatch(request, told)
     return findings
   })
@@ -405,7 +415,7 @@ describe("receipt check with a repository", () => {
     afterRun(
       Effect.gen(function* () {
         assert.deepStrictEqual(statuses(yield* reproduce()), ["ok base", "ok tree", 'ok check "check-1"'])
-        assert.deepStrictEqual(statuses(yield* reproduce({ run_checks: false })), [
+        assert.deepStrictEqual(statuses(yield* reproduce({ unrun: "nobody asked" })), [
           "ok base",
           "ok tree",
           "skipped checks"

@@ -20,12 +20,13 @@ const request: TaskRequest = {
   max_steps: 60,
   wall_time_seconds: 1800,
   check_timeout_seconds: null,
+  check_network: "none",
+  setup_network: "none",
   max_total_tokens: null,
   deps: "auto",
   setup: [],
   include: [],
-  baseline: true,
-  unsafe_local_exec: true
+  baseline: true
 }
 
 const prepare = (files: Readonly<Record<string, string>>, changes: Partial<TaskRequest>) =>
@@ -92,9 +93,9 @@ describe("checks", () => {
 
   it.effect("may be waived or left out, and nothing runs on the host then", () =>
     Effect.gen(function* () {
-      const waived = yield* prepare({}, { no_check: true, unsafe_local_exec: false })
+      const waived = yield* prepare({}, { no_check: true })
       assert.deepStrictEqual(waived.verification, { mode: "waived" })
-      const none = yield* prepare({}, { checks_required: false, unsafe_local_exec: false })
+      const none = yield* prepare({}, { checks_required: false })
       assert.deepStrictEqual(none.verification, { mode: "undeclared" })
     })
   )

@@ -1,17 +1,18 @@
 /**
  * `receipt check`: whether a patch and its evidence are what the receipt says, here and now.
  */
-import { Effect, FileSystem, Option, Path } from "effect"
+import { Effect, FileSystem, Option, Path, Result } from "effect"
 import type { Finding } from "../../domain/Finding.ts"
 import { refuse } from "../../domain/Refusal.ts"
 import type { Warning } from "../../domain/Warnings.ts"
-import { layerRead, layerReceipt } from "../../layers/Live.ts"
+import { chooseSandbox, layerNoCommands, layerRead, layerReceipt } from "../../layers/Live.ts"
 import { checkReceipt, locateReceipt } from "../../programs/CheckReceipt.ts"
 import { reproducePatch } from "../../programs/ReproducePatch.ts"
 import { CliExit } from "../exit.ts"
 import { refused, showOut, writeOut } from "../io.ts"
 import type { ReceiptCheckInput } from "../receiptFlags.ts"
 import { runRootOf } from "../runRoot.ts"
+import { sandboxRequest, sandboxWords } from "../sandbox.ts"
 import { printable } from "../render/clip.ts"
 
 const words: Readonly<Record<Finding["status"], string>> = { ok: "ok  ", failed: "FAIL", skipped: "skip" }
@@ -29,11 +30,7 @@ const refuseIdle = Effect.fnUntraced(function* (input: ReceiptCheckInput) {
     ...(Option.isSome(input.deps) ? ["--deps"] : []),
     ...(input.setup.length > 0 ? ["--setup"] : [])
   ]
-  const [idle] = [
-    ...forRun,
-    ...(input.unsafeLocalExec ? ["--unsafe-local-exec"] : []),
-    ...(input.run ? [] : ["--no-run"])
-  ]
+  const [idle] = [...forRun, ...sandboxWords(input), ...(input.run ? [] : ["--no-run"])]
   if (Option.isNone(input.directory)) {
     if (idle === undefined) return
     return yield* refuse(
@@ -43,16 +40,25 @@ const refuseIdle = Effect.fnUntraced(function* (input: ReceiptCheckInput) {
   const [prepares] = forRun
   if (prepares !== undefined && !input.run)
     return yield* refuse(`${prepares} and --no-run exclude each other: nothing is run`)
-  if (prepares !== undefined && !input.unsafeLocalExec)
-    return yield* refuse(`${prepares} is for what --unsafe-local-exec runs: add that, or leave it out`)
   const directory = input.directory.value
   const info = yield* Effect.option(fs.stat(path.resolve(directory)))
   if (Option.isNone(info) || info.value.type !== "Directory")
     return yield* refuse(`${directory} is not a directory: name a repository with -C`)
 })
 
+/** What is around the receipt's commands, and why they are not run; what was asked for in words is not passed over. */
+const surroundings = Effect.fnUntraced(function* (input: ReceiptCheckInput, runRoot: string) {
+  if (Option.isNone(input.directory)) return { sandbox: layerNoCommands, unrun: "" }
+  if (!input.run) return { sandbox: layerNoCommands, unrun: "--no-run" }
+  const choice = yield* Effect.result(chooseSandbox(sandboxRequest(input, runRoot)))
+  if (Result.isSuccess(choice)) return { sandbox: choice.success, unrun: null }
+  if (Option.isSome(input.sandboxChecks)) return yield* choice.failure
+  return { sandbox: layerNoCommands, unrun: choice.failure.message }
+})
+
 const check = Effect.fnUntraced(function* (
   input: ReceiptCheckInput,
+  unrun: string | null,
   tell: (finding: Finding) => Effect.Effect<void>
 ) {
   const path = yield* Path.Path
@@ -74,9 +80,11 @@ const check = Effect.fnUntraced(function* (
       receipt,
       patch,
       directory: path.resolve(input.directory.value),
-      run_checks: input.run && input.unsafeLocalExec,
+      unrun,
       deps: Option.getOrNull(input.deps),
-      setup: input.setup
+      setup: input.setup,
+      check_network: Option.getOrElse(input.checkNetwork, () => "none" as const),
+      setup_network: Option.getOrElse(input.setupNetwork, () => "none" as const)
     },
     tell
   )
@@ -95,9 +103,8 @@ export const checkReceiptOf = Effect.fn("cli.checkReceipt")(function* (input: Re
   const { receipt, warnings } = yield* Effect.gen(function* () {
     yield* refuseIdle(input)
     const runRoot = yield* runRootOf(input)
-    return yield* check(input, tell).pipe(
-      Effect.provide(layerReceipt({ runRoot, unsafeLocalExec: input.unsafeLocalExec }))
-    )
+    const { sandbox, unrun } = yield* surroundings(input, runRoot)
+    return yield* check(input, unrun, tell).pipe(Effect.provide(layerReceipt({ runRoot, sandbox })))
   }).pipe(
     Effect.provide(layerRead),
     Effect.catchTags({ Refusal: refused, StoreError: refused, SettingsError: refused })

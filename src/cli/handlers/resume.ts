@@ -5,7 +5,15 @@ import { Effect, FileSystem, Layer, Option, Path, Stream } from "effect"
 import { isProviderName, providers } from "../../domain/model/Providers.ts"
 import { refuse } from "../../domain/Refusal.ts"
 import type { RunRequest } from "../../domain/Request.ts"
-import { layerRead, layerRun, layerStore, makeModels } from "../../layers/Live.ts"
+import {
+  chooseSandbox,
+  layerNoCommands,
+  layerUncontained,
+  layerRead,
+  layerRun,
+  layerStore,
+  makeModels
+} from "../../layers/Live.ts"
 import { recordedModels } from "../../programs/ChooseModels.ts"
 import { resume } from "../../programs/Resume.ts"
 import { Models } from "../../services/Model.ts"
@@ -15,6 +23,7 @@ import { Settings } from "../../services/Settings.ts"
 import type { ResumeInput } from "../flags.ts"
 import { endWith } from "../io.ts"
 import { ending, observerOf } from "./present.ts"
+import { sandboxRequest } from "../sandbox.ts"
 
 /** Whether the journal of a run is not what it was: then whatever its result says, it has not ended. */
 const hasLost = Effect.fnUntraced(function* ({ directory }: RunSummary) {
@@ -81,6 +90,25 @@ const demandConsent = Effect.fnUntraced(function* (
     )
 })
 
+/** What was around the run's commands is around them again: nothing less, and nothing else. */
+const sandboxOf = Effect.fnUntraced(function* (request: RunRequest, input: ResumeInput, runRoot: string) {
+  switch (request.sandbox) {
+    case "none":
+      return layerNoCommands
+    case "host":
+      return layerUncontained
+    case "bubblewrap":
+    case "landlock":
+      return yield* chooseSandbox({
+        ...sandboxRequest(
+          { ...input, sandboxChecks: Option.some(true), sandboxBackend: Option.some(request.sandbox) },
+          runRoot
+        ),
+        unsafe_local_exec: false
+      })
+  }
+})
+
 /** Everything that can be refused is refused here, while the run is still nobody's. */
 const prepare = Effect.fnUntraced(function* (input: ResumeInput, runRoot: string, followUp: boolean) {
   const found: RunSummary = yield* wanted(input.run, followUp, runRoot)
@@ -102,7 +130,12 @@ const prepare = Effect.fnUntraced(function* (input: ResumeInput, runRoot: string
   })
   const allowCustomEndpoint = input.allowCustomEndpoint || request.allow_custom_endpoint === true
   const candidates = yield* makeModels(specs, { allowCustomEndpoint })
-  return { candidates, request, directory: found.directory }
+  return {
+    candidates,
+    request,
+    directory: found.directory,
+    sandbox: yield* sandboxOf(request, input, runRoot)
+  }
 })
 
 export const resumeRun = Effect.fn("cli.resumeRun")(function* (input: ResumeInput) {
@@ -122,7 +155,7 @@ export const resumeRun = Effect.fn("cli.resumeRun")(function* (input: ResumeInpu
     Effect.provide(layerRead),
     Effect.catchTags({ Refusal: refused, StoreError: refused, SettingsError: refused })
   )
-  const { candidates, directory, request, runRoot } = prepared
+  const { candidates, directory, request, runRoot, sandbox } = prepared
   const { announce, leave } = ending(request.task, output)
   const finished = yield* Effect.scoped(
     Effect.gen(function* () {
@@ -135,7 +168,7 @@ export const resumeRun = Effect.fn("cli.resumeRun")(function* (input: ResumeInpu
   ).pipe(
     Effect.provideService(Observer, observerOf(output)),
     Effect.provide(
-      layerRun({ runRoot, unsafeLocalExec: request.sandbox === "host" }).pipe(
+      layerRun({ runRoot, sandbox }).pipe(
         Layer.provideMerge(Layer.succeed(Models, Models.of({ candidates })))
       )
     ),

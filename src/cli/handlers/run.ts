@@ -3,10 +3,11 @@
  */
 import { Effect, FileSystem, Layer, Option, Path } from "effect"
 import { refuse } from "../../domain/Refusal.ts"
+import { runsCommands } from "../../domain/Task.ts"
 import { chooseModels } from "../../programs/ChooseModels.ts"
 import { prepareTask } from "../../programs/Prepare.ts"
 import { run } from "../../programs/Run.ts"
-import { layerRead, layerRun, makeModels } from "../../layers/Live.ts"
+import { chooseSandbox, layerNoCommands, layerRead, layerRun, makeModels } from "../../layers/Live.ts"
 import { Models } from "../../services/Model.ts"
 import { Observer } from "../../services/Observer.ts"
 import { Settings } from "../../services/Settings.ts"
@@ -16,6 +17,7 @@ import { runRootOf } from "../runRoot.ts"
 import type { RunInput } from "../flags.ts"
 import { endWith, refused } from "../io.ts"
 import { laterFlag } from "../later.ts"
+import { sandboxRequest } from "../sandbox.ts"
 import { readPrompt } from "../prompt.ts"
 import { ending, observerOf, type Output } from "./present.ts"
 
@@ -100,14 +102,16 @@ const prepare = Effect.fnUntraced(function* (input: RunInput, mode: RunMode, ins
     setup: input.setup.length > 0 ? input.setup : (config.setup ?? []),
     include: input.include,
     baseline: input.baseline,
-    unsafe_local_exec: input.unsafeLocalExec
+    check_network: Option.getOrElse(input.checkNetwork, () => config.check_network ?? "none"),
+    setup_network: Option.getOrElse(input.setupNetwork, () => config.setup_network ?? "none")
   })
-  return { candidates, task, run_root }
+  const sandbox = runsCommands(task) ? yield* chooseSandbox(sandboxRequest(input, run_root)) : layerNoCommands
+  return { candidates, task, run_root, sandbox }
 })
 
 /** Runs the task that the flags describe, and ends the process with the run's exit code. */
 export const runTask = Effect.fn("cli.runTask")(function* (input: RunInput, mode: RunMode) {
-  const later = laterFlag({ ...input, sandboxChecks: Option.getOrUndefined(input.sandboxChecks) })
+  const later = laterFlag(input)
   if (later !== null) return yield* endWith(2, later)
   const output = outputOf(input, mode)
   const prepared = yield* Effect.gen(function* () {
@@ -122,7 +126,7 @@ export const runTask = Effect.fn("cli.runTask")(function* (input: RunInput, mode
   }).pipe(
     Effect.provideService(Observer, observerOf(output)),
     Effect.provide(
-      layerRun({ runRoot: prepared.run_root, unsafeLocalExec: input.unsafeLocalExec }).pipe(
+      layerRun({ runRoot: prepared.run_root, sandbox: prepared.sandbox }).pipe(
         Layer.provideMerge(Layer.succeed(Models, Models.of({ candidates: prepared.candidates })))
       )
     ),

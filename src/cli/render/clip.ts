@@ -2,11 +2,9 @@
  * Text of any length and any origin, made fit for a terminal.
  */
 
-/** What a terminal obeys in place of showing it, and what makes it show text in another order than it is in. */
-const controls = /\u001b\[[0-9;?]*[ -/]*[@-~]|[^\P{Cc}\n\t]|[\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
+import { printable } from "../../domain/Text.ts"
 
-/** The text without anything that could steer the terminal: models and repositories write it. */
-export const printable = (text: string): string => text.replaceAll(controls, "")
+export { printable }
 
 /** One line of at most `width` characters. */
 export const clip = (text: string, width: number): string => {

@@ -29,10 +29,10 @@ const names = (text: string, path: string): boolean => {
   return false
 }
 
-/** Why a check is not even started, or null. */
-const refusal = (check: Check, place: CheckPlace): string | null => {
+/** Why a check is not even started, or null. `elsewhere`: the path of the user's tree leads to the user's tree. */
+const refusal = (check: Check, place: CheckPlace, elsewhere: boolean): string | null => {
   if (place.distrust !== null) return `${place.distrust}: use --setup to install in the workspace`
-  if (check.argv.some((word) => names(word, place.source))) {
+  if (elsewhere && check.argv.some((word) => names(word, place.source))) {
     return `the command names ${place.source}, so it would test the wrong files: use relative paths`
   }
   return null
@@ -62,9 +62,11 @@ const judge = Effect.fnUntraced(function* (
   cwd: string,
   result: SandboxResult,
   timeout: { readonly ms: number; readonly own: boolean },
-  tests: number | null
+  tests: number | null,
+  elsewhere: boolean
 ) {
   const judgement: Judgement = { verdict: "failed", reason: `exit ${result.exit_code}` }
+  if (result.stopped !== null) return { ...judgement, reason: `stopped: ${result.stopped}` }
   if (result.timed_out) {
     return timeout.own
       ? { ...judgement, reason: `timed out after ${seconds(timeout.ms)} s` }
@@ -75,7 +77,7 @@ const judge = Effect.fnUntraced(function* (
     // A test that ends the runner's own process (exit, os._exit) ends it with success and without a word.
     if (tests === null && mustReport(check.argv))
       return could_not_verify("the test runner did not say how many tests it ran, so none may have")
-    return names(result.output, place.source)
+    return elsewhere && names(result.output, place.source)
       ? could_not_verify(`the output names ${place.source}, so the wrong files may have been tested`)
       : { verdict: "passed" as const, reason: null }
   }
@@ -93,7 +95,7 @@ const run = Effect.fn("Checks.run")(
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
     const sandbox = yield* Sandbox
-    const refused = refusal(check, place)
+    const refused = refusal(check, place, !sandbox.overlays)
     if (refused !== null) return unrun(check, "could_not_verify", refused)
     const own = check.timeout_seconds * 1000
     const timeout = { ms: Math.min(own, options.remaining_ms), own: own <= options.remaining_ms }
@@ -109,8 +111,10 @@ const run = Effect.fn("Checks.run")(
     const env = yield* taskEnvironment(home)
     const result = yield* sandbox.run({
       argv: check.argv,
-      cwd,
+      place: { root: place.root, at: place.source, writable: [home], layers: place.layers },
+      directory: place.subdirectory,
       env,
+      network: check.network ?? "none",
       timeout_ms: timeout.ms,
       max_output_bytes: options.max_output_bytes
     })
@@ -118,7 +122,7 @@ const run = Effect.fn("Checks.run")(
     const outcome: CheckOutcome = {
       name: check.name,
       argv: check.argv,
-      ...(yield* judge(check, place, cwd, result, timeout, tests)),
+      ...(yield* judge(check, place, cwd, result, timeout, tests, !sandbox.overlays)),
       exit_code: result.exit_code,
       duration_seconds: result.duration_ms / 1000,
       tests,

@@ -126,6 +126,7 @@ export const takeOver = Effect.fnUntraced(function* (
         model,
         prompt_version,
         base_sha,
+        sandbox: request.sandbox,
         store_version: storeVersion
       }
     })

@@ -180,12 +180,16 @@ export const layerReplay = (
         create: ({ created, run_id }) =>
           Effect.gen(function* () {
             const first = entries[0]?.event
-            const store_version =
-              first !== undefined && isKnown(first) && first.event_type === "run.created"
-                ? first.data.store_version
-                : 0
+            const known =
+              first !== undefined && isKnown(first) && first.event_type === "run.created" ? first.data : null
+            const { sandbox, ...rest } = created
+            const data = {
+              ...{ run_id, ...rest, store_version: known?.store_version ?? 0 },
+              // Of a recording from before it was written down, nothing is made up.
+              ...(sandbox === undefined || (known !== null && known.sandbox === undefined) ? {} : { sandbox })
+            }
             const journal = journalOf(reel, run_id)
-            yield* journal.append({ event_type: "run.created", data: { run_id, ...created, store_version } })
+            yield* journal.append({ event_type: "run.created", data })
             return journal
           }),
         open: () => absent,

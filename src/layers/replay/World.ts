@@ -107,7 +107,7 @@ export const workspaces = (reel: Reel, places: Map<string, { readonly wrote: Arr
         const root = `/replay/${made}@${tree}`
         const place = { wrote: new Array<string>() }
         places.set(root, place)
-        return { root, distrust: null, wrote: Effect.sync(() => place.wrote) }
+        return { root, layers: [], distrust: null, wrote: Effect.sync(() => place.wrote) }
       })
   })
   return Workspaces.of({
@@ -226,5 +226,6 @@ export const git = (() => {
 export const sandbox = (kind: Sandbox["Service"]["kind"]) =>
   Sandbox.of({
     kind,
+    overlays: false,
     run: () => Effect.fail(new SandboxError({ reason: "refused", message: "a replay starts no process" }))
   })

@@ -9,6 +9,7 @@ export const layerNone: Layer.Layer<Sandbox> = Layer.succeed(
   Sandbox,
   Sandbox.of({
     kind: "none",
+    overlays: false,
     run: (command) =>
       Effect.fail(
         new SandboxError({

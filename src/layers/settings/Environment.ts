@@ -91,6 +91,9 @@ export const layerWith = (account: () => string | null) =>
       })
       const run_root = yield* place("LOOPLANE_RUN_ROOT", "XDG_STATE_HOME", ".local/state", "runs")
       const config_path = yield* place("LOOPLANE_CONFIG", "XDG_CONFIG_HOME", ".config", "config.json")
+      const cache_root = Option.getOrNull(
+        yield* Effect.option(place("LOOPLANE_CACHE_ROOT", "XDG_CACHE_HOME", ".cache", "sandbox"))
+      )
       const keys = new Map<string, Redacted.Redacted>()
       const urls = new Map<string, string>()
       for (const [name, { key_env, url_env }] of Object.entries(providers)) {
@@ -102,6 +105,7 @@ export const layerWith = (account: () => string | null) =>
       return Settings.of({
         run_root,
         config_path,
+        cache_root,
         config: readConfig(fs, config_path),
         provider: yield* optional("LOOPLANE_PROVIDER"),
         model: (yield* optional("LOOPLANE_MODEL")) ?? (yield* optional("CODING_AGENT_MODEL")),

@@ -9,6 +9,7 @@ import type { Task } from "../../domain/Task.ts"
 import { parentsOf } from "../../domain/WorkspacePath.ts"
 import { bytesAt, isDirectory } from "../fs/Files.ts"
 import { displayName, textOf } from "../git/GitBinary.ts"
+import { Sandbox } from "../../services/Sandbox.ts"
 import { copyTrees } from "./Copy.ts"
 import { dependencyDirectories, dependencyTable, isLockFile, locksFor } from "./DependencyTable.ts"
 import { failed } from "./Failure.ts"
@@ -26,6 +27,10 @@ export interface DependencyLayer extends Readonly<WorkspaceRecord["layer"]> {
   /** The root that the originals were installed for. */
   readonly installed_at: string
   readonly pointers: Relocation["pointers"]
+  /** Where commands see the place that the layer is brought to; null: where it is. */
+  readonly shown_at: string | null
+  /** Its directories are shown to commands where they are, and never copied. */
+  readonly mounted: boolean
 }
 
 /** A lock file's path and the id of its bytes, as one line. */
@@ -145,6 +150,7 @@ export const planDependencies = Effect.fnUntraced(function* (
 ) {
   const path = yield* Path.Path
   const source = task.repository
+  const { overlays } = yield* Sandbox
   const free = standsFree(entries)
   const included =
     task.include.length === 0
@@ -164,6 +170,9 @@ export const planDependencies = Effect.fnUntraced(function* (
     included_from: source,
     installed_at: source,
     pointers: "report",
+    shown_at: overlays ? source : null,
+    // Set-up changes what it finds: it gets a copy.
+    mounted: overlays && task.setup.length === 0,
     seal: null
   }
   if (task.dependencies.mode === "none") return layer
@@ -171,7 +180,8 @@ export const planDependencies = Effect.fnUntraced(function* (
     const { directories, origin } = yield* namedDirectories(path.resolve(source, task.dependencies.path))
     const { lock_digest, locks } = yield* compareLocks(source, workspace, entries, directories)
     const copied = [...directories, ...included]
-    return { ...layer, from: "named" as const, origin, installed_at: origin, copied, lock_digest, locks }
+    const named = { from: "named" as const, origin, installed_at: origin, mounted: false }
+    return { ...layer, ...named, copied, lock_digest, locks }
   }
   if (hints !== null && dependencyDirectories(hints).length === 0) return layer
   const directories = dependencyDirectories((yield* ignored(store)).map(displayName)).filter(free)
@@ -188,8 +198,28 @@ export interface Filled {
   readonly to: string
 }
 
+const demandSeal = Effect.fnUntraced(function* ({ origin, seal }: DependencyLayer) {
+  if (seal !== null && !(yield* isSealed(origin, seal)))
+    return yield* failed(
+      "something else changed what set-up had installed, so no check of it can be believed"
+    )
+})
+
+/** What of the layer is shown in a place, and where it is. */
+export const shownDependencies = Effect.fnUntraced(function* (
+  layer: DependencyLayer,
+  wanted: (name: string) => boolean
+) {
+  const path = yield* Path.Path
+  const names = layer.mounted
+    ? layer.copied.filter((name) => !layer.included.includes(name) && wanted(name))
+    : []
+  if (names.length > 0) yield* demandSeal(layer)
+  return names.map((name) => ({ from: path.join(layer.origin, name), path: name }))
+})
+
 /**
- * Puts the layer into a place. `wanted` says which of its paths the place gets. Returns why what was copied could not be
+ * Puts the layer into a place, as far as it is copied. `wanted` says which of its paths the place gets. Returns why what was copied could not be
  * believed, or null.
  */
 export const provideDependencies = Effect.fnUntraced(function* (
@@ -199,13 +229,10 @@ export const provideDependencies = Effect.fnUntraced(function* (
 ) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const names = layer.copied.filter(wanted)
-  if (names.length === 0) return null
-  if (layer.seal !== null && !(yield* isSealed(layer.origin, layer.seal)))
-    return yield* failed(
-      "something else changed what set-up had installed, so no check of it can be believed"
-    )
   const included = new Set(layer.included)
+  const names = layer.copied.filter((name) => (included.has(name) || !layer.mounted) && wanted(name))
+  if (names.length === 0) return null
+  yield* demandSeal(layer)
   const reasons = yield* Effect.forEach(
     names,
     (name) =>
@@ -218,7 +245,12 @@ export const provideDependencies = Effect.fnUntraced(function* (
           return null
         }
         yield* copyTrees([from], path.dirname(copy))
-        return yield* relocate(copy, { at, from: layer.installed_at, to, pointers: layer.pointers })
+        return yield* relocate(copy, {
+          at,
+          from: layer.installed_at,
+          to: layer.shown_at ?? to,
+          pointers: layer.pointers
+        })
       }),
     { concurrency: 2 }
   ).pipe(
@@ -258,7 +290,12 @@ export const captureDependencies = Effect.fnUntraced(function* (
         const copy = path.join(made, name)
         yield* copyTrees([path.join(root, name)], path.dirname(copy))
         if (yield* isDirectory(copy))
-          yield* relocate(copy, { at: made, from: root, to: nowhere, pointers: "rewrite" })
+          yield* relocate(copy, {
+            at: made,
+            from: before.shown_at ?? root,
+            to: before.shown_at ?? nowhere,
+            pointers: "rewrite"
+          })
       }),
     { concurrency: 2, discard: true }
   ).pipe(
@@ -273,8 +310,9 @@ export const captureDependencies = Effect.fnUntraced(function* (
     reason: null,
     origin: aside,
     included_from: aside,
-    installed_at: nowhere,
+    installed_at: before.shown_at ?? nowhere,
     pointers: "rewrite",
+    mounted: before.shown_at !== null,
     seal: yield* sealOf(made)
   }
   return layer

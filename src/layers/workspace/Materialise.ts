@@ -5,7 +5,7 @@ import { Effect, FileSystem, Path } from "effect"
 import type { TreeId } from "../../domain/Ids.ts"
 import type { FreshPlace } from "../../services/Workspace.ts"
 import { byBytes, displayName, nameOf } from "../git/GitBinary.ts"
-import { differingLock, provideDependencies, wantedWhere } from "./Dependencies.ts"
+import { differingLock, provideDependencies, shownDependencies, wantedWhere } from "./Dependencies.ts"
 import { failed } from "./Failure.ts"
 import type { Opened } from "./Opened.ts"
 import { provenEntries, provePlace, proveSubmodule } from "./Proof.ts"
@@ -57,13 +57,11 @@ export const materialise = Effect.fnUntraced(
     const directories = directoriesOf(entries.map((entry) => displayName(entry.path)))
     const lock = opened.any_locks ? null : differingLock(layer, opened.entries, entries)
     // Dependencies first: whatever the tree holds inside of their directories has the last word.
+    const wanted = wantedWhere(path, (directory) => directories.has(directory))
+    const layers = lock === null ? yield* shownDependencies(layer, wanted) : []
     const distrust =
       lock === null
-        ? yield* provideDependencies(
-            layer,
-            { at: root, to: root },
-            wantedWhere(path, (directory) => directories.has(directory))
-          )
+        ? yield* provideDependencies(layer, { at: root, to: root }, wanted)
         : `the patch changes ${lock}: the dependencies at hand are those of the base`
     yield* checkout(place, tree)
     yield* finishThrowAway(root, place.index)
@@ -78,6 +76,7 @@ export const materialise = Effect.fnUntraced(
     const provided = new Set(lock === null ? layer.copied : [])
     const fresh: FreshPlace = {
       root,
+      layers,
       distrust,
       wrote: written(place, provided).pipe(
         Effect.mapError((cause) => failed("what the check wrote cannot be listed", cause)),

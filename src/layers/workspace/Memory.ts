@@ -246,7 +246,7 @@ export const makeMemoryWorkspace = (
       }),
       materialise: Effect.fnUntraced(function* (tree) {
         yield* snapshot(tree)
-        return { root: `${root}@${tree}`, wrote: Effect.succeed([]), distrust: null }
+        return { root: `${root}@${tree}`, layers: [], wrote: Effect.succeed([]), distrust: null }
       }),
       unrecorded: Effect.succeed([])
     }

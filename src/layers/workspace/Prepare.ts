@@ -86,7 +86,10 @@ export const install = Effect.fnUntraced(function* (
   const root = store.work_tree
   yield* provideDependencies(planned, { at: root, to: root }, () => true)
   const setUp = task.setup.length > 0
-  if (setUp) yield* runSetup(task.setup, root, yield* taskEnvironment(task_env))
+  if (setUp) {
+    const place = { root, at: task.repository, writable: [task_env], layers: [] }
+    yield* runSetup(task.setup, place, yield* taskEnvironment(task_env), task.setup_network ?? "none")
+  }
   const layer = setUp ? yield* captureDependencies(planned, store, madeAside(path, places), aside) : planned
   const installed: Installed = {
     layer,
@@ -182,6 +185,7 @@ export const furnish = Effect.fnUntraced(function* (
     dependencies: {
       requested: task.dependencies,
       copied: layer.copied,
+      ...(layer.mounted ? { mounted: true } : {}),
       lock_digest: layer.lock_digest,
       reason: layer.reason
     },

@@ -6,6 +6,7 @@ import { Effect, FileSystem, Path, Ref } from "effect"
 import type { EventData } from "../../domain/Event.ts"
 import type { TreeId } from "../../domain/Ids.ts"
 import type { Task } from "../../domain/Task.ts"
+import { Sandbox } from "../../services/Sandbox.ts"
 import { isDirectory } from "../fs/Files.ts"
 import { bareDirectory, isPlainGitDirectory, resetControl } from "../git/GitDirectory.ts"
 import { writeExcludes } from "./Clone.ts"
@@ -45,13 +46,17 @@ const recallLayer = Effect.fnUntraced(function* (
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const source = task.repository
+  const { overlays } = yield* Sandbox
+  const shown_at = overlays ? source : null
   if (recorded.from === "setup") {
     const layer: DependencyLayer = {
       ...recorded,
       origin: places.aside,
       included_from: places.aside,
-      installed_at: nowhere,
-      pointers: "rewrite"
+      installed_at: shown_at ?? nowhere,
+      pointers: "rewrite",
+      shown_at,
+      mounted: overlays
     }
     return layer
   }
@@ -62,7 +67,9 @@ const recallLayer = Effect.fnUntraced(function* (
     origin,
     included_from: source,
     installed_at: origin,
-    pointers: "report"
+    pointers: "report",
+    shown_at,
+    mounted: overlays && recorded.from === "source" && task.setup.length === 0
   }
   const differing = takesAnyLocks(task) ? null : yield* differingInSource(source, layer.locks)
   const there = yield* Effect.filter(

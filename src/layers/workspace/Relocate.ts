@@ -103,6 +103,7 @@ const relocateFile = Effect.fnUntraced(function* (file: string, options: Relocat
  * Returns why the copy could not be believed, or null.
  */
 export const relocate = Effect.fnUntraced(function* (directory: string, options: Relocation) {
+  if (options.from === options.to) return null
   const found = yield* survey(directory)
   yield* Effect.forEach(found.links, (link) => relocateLink(link, options), { concurrency: 8, discard: true })
   const reasons = yield* Effect.forEach(found.files, (file) => relocateFile(file, options), {

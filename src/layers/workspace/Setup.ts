@@ -2,7 +2,8 @@
  * The user's set-up commands: once, in the workspace, before anything else looks at it.
  */
 import { Effect, FileSystem, Path } from "effect"
-import { Sandbox } from "../../services/Sandbox.ts"
+import { type CommandPlace, Sandbox } from "../../services/Sandbox.ts"
+import type { Network } from "../../domain/Task.ts"
 import { WorkspaceError } from "../../services/Workspace.ts"
 
 const timeoutMs = 1_800_000
@@ -34,13 +35,22 @@ const unsuccessful = (argv: ReadonlyArray<string>, why: string, output: string) 
 /** Runs the commands in order and stops at the first that fails. */
 export const runSetup = Effect.fnUntraced(function* (
   commands: ReadonlyArray<readonly [string, ...ReadonlyArray<string>]>,
-  cwd: string,
-  environment: Readonly<Record<string, string>>
+  place: CommandPlace,
+  environment: Readonly<Record<string, string>>,
+  network: Network
 ) {
   const sandbox = yield* Sandbox
   for (const argv of commands) {
     const result = yield* sandbox
-      .run({ argv, cwd, env: environment, timeout_ms: timeoutMs, max_output_bytes: maxOutputBytes })
+      .run({
+        argv,
+        place,
+        directory: "",
+        env: environment,
+        network,
+        timeout_ms: timeoutMs,
+        max_output_bytes: maxOutputBytes
+      })
       .pipe(
         Effect.catchTag("SandboxError", (error) =>
           Effect.fail(unsuccessful(argv, `could not run: ${error.message}`, ""))

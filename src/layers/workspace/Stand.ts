@@ -114,9 +114,8 @@ export const bringMissing = Effect.fnUntraced(function* (places: Places, layer: 
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const root = places.store.work_tree
-  const absent = yield* Effect.filter(layer.copied, (name) =>
-    isAbsent(root, name, layer.included.includes(name))
-  )
+  const brought = layer.mounted ? layer.included : layer.copied
+  const absent = yield* Effect.filter(brought, (name) => isAbsent(root, name, layer.included.includes(name)))
   if (absent.length === 0) return
   const at = path.join(places.staging, "provided")
   yield* provideDependencies(layer, { at, to: root }, (name) => absent.includes(name))

@@ -24,6 +24,7 @@ const place = Effect.gen(function* () {
     root: join(folder, "verify"),
     subdirectory: "",
     source: "/home/user/project",
+    layers: [],
     distrust: null
   }
   return { folder, place: made }
@@ -46,12 +47,14 @@ const answering = (result: Partial<SandboxResult>) =>
           Sandbox,
           Sandbox.of({
             kind: "host",
+            overlays: false,
             run: (command) =>
               Effect.as(
                 Ref.update(asked, (all) => [...all, command]),
                 {
                   exit_code: 0,
                   timed_out: false,
+                  stopped: null,
                   output: "",
                   output_bytes: 0,
                   duration_ms: 1500,
@@ -226,7 +229,8 @@ it.live(
       assert.strictEqual(outcome.verdict, "could_not_verify")
       assert.include(outcome.reason ?? "", "2 s")
       const [asked] = yield* Ref.get(answer.asked)
-      assert.strictEqual(asked?.cwd, join(made.place.root, "packages/app"))
+      assert.strictEqual(asked?.directory, "packages/app")
+      assert.strictEqual(asked?.place.root, made.place.root)
       assert.strictEqual(asked?.timeout_ms, 2000)
       for (const name of ["HOME", "TMPDIR", "XDG_CACHE_HOME"]) {
         assert.isTrue(asked?.env[name]?.startsWith(`${made.folder}/task-`), name)

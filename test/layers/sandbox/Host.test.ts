@@ -19,6 +19,7 @@ import { HostEnvironment } from "../../../src/layers/sandbox/Environment.ts"
 import { layerHost } from "../../../src/layers/sandbox/Host.ts"
 import { layerNone } from "../../../src/layers/sandbox/None.ts"
 import { Sandbox } from "../../../src/services/Sandbox.ts"
+import { commandIn } from "../../support/commands.ts"
 import { processCheck, processesOf } from "../../support/Leaks.ts"
 
 const live = layerHost.pipe(Layer.provide(NodeServices.layer))
@@ -29,9 +30,7 @@ const scratch = Effect.acquireRelease(
 )
 
 const bash = (cwd: string, script: string, timeout_ms = 30_000) =>
-  Effect.flatMap(Sandbox, (sandbox) =>
-    sandbox.run({ argv: ["bash", "-c", script], cwd, env: {}, timeout_ms, max_output_bytes: 100_000 })
-  )
+  Effect.flatMap(Sandbox, (sandbox) => sandbox.run(commandIn(cwd, ["bash", "-c", script], { timeout_ms })))
 
 /** Nothing of the command is alive; a zombie nobody reaps is dead. */
 const assertNoneLeft = (folder: string) => assert.deepStrictEqual(processesOf("none", [folder]), [])
@@ -103,10 +102,7 @@ it.live("says why a command could not be started", () =>
     writeFileSync(join(folder, "lost"), "#!/nonexistent/interpreter\n")
     chmodSync(join(folder, "lost"), 0o755)
     const attempt = (name: string, cwd = folder) =>
-      Effect.map(
-        Effect.flip(sandbox.run({ argv: [name], cwd, env: {}, timeout_ms: 1000, max_output_bytes: 100 })),
-        (error) => error.reason
-      )
+      Effect.map(Effect.flip(sandbox.run(commandIn(cwd, [name]))), (error) => error.reason)
     assert.strictEqual(yield* attempt("no-such-program-here"), "not_found")
     assert.strictEqual(yield* attempt("./lost"), "not_found")
     assert.strictEqual(yield* attempt("./plain"), "not_executable")
@@ -119,13 +115,11 @@ it.live("passes nothing of the host's environment that is not named, and what th
     const folder = yield* scratch
     const sandbox = yield* Sandbox
     const result = yield* sandbox
-      .run({
-        argv: [process.execPath, "-p", "JSON.stringify(process.env)"],
-        cwd: folder,
-        env: { HOME: "/task-home" },
-        timeout_ms: 30_000,
-        max_output_bytes: 100_000
-      })
+      .run(
+        commandIn(folder, [process.execPath, "-p", "JSON.stringify(process.env)"], {
+          env: { HOME: "/task-home" }
+        })
+      )
       .pipe(
         Effect.provideService(HostEnvironment, {
           PATH: process.env["PATH"],
@@ -156,13 +150,7 @@ it.live("bounds endless output and keeps its head and its tail", () =>
     const folder = yield* scratch
     const sandbox = yield* Sandbox
     const script = "echo first; for i in $(seq 20000); do echo line-é-$i; done; echo last"
-    const result = yield* sandbox.run({
-      argv: ["bash", "-c", script],
-      cwd: folder,
-      env: {},
-      timeout_ms: 30_000,
-      max_output_bytes: 2000
-    })
+    const result = yield* sandbox.run(commandIn(folder, ["bash", "-c", script], { max_output_bytes: 2000 }))
     assert.isAtMost(Buffer.byteLength(result.output), 2000)
     assert.match(result.output, /^first\n[\s\S]*\n\[\.\.\. \d+ bytes omitted \.\.\.\]\n[\s\S]*last\n$/)
     assert.isAbove(result.output_bytes, 200_000)

@@ -41,7 +41,7 @@ it.live(
         const place = yield* workspace.materialise(tree)
         const outcome = yield* checks.run(
           { name: "test", argv: ["node", "--test"], timeout_seconds: 60 },
-          { root: place.root, subdirectory: "packages/app", source: repo.root, distrust: place.distrust },
+          { ...place, subdirectory: "packages/app", source: repo.root },
           { purpose: "final", remaining_ms: 60_000, max_output_bytes: 100_000 }
         )
         return { outcome, place }

@@ -1,0 +1,137 @@
+/**
+ * Ceilings that hold for root as well, and where no control group is to be had: whoever watches a command from outside
+ * counts its processes, their memory and what is left of the disk, and says when it is enough.
+ */
+import { type Duration, Effect, Option, Schema, Stream } from "effect"
+import { readdir, readFile, statfs } from "node:fs/promises"
+import { totalmem } from "node:os"
+
+export interface Ceilings {
+  readonly processes: number
+  /** Of all its processes together, as far as it is theirs alone. */
+  readonly memory_bytes: number
+  /** What must stay free where it writes. */
+  readonly free_bytes: number
+}
+
+export const usualCeilings: Ceilings = {
+  processes: 4096,
+  memory_bytes: Math.floor(totalmem() * 0.8),
+  free_bytes: 256 * 1024 * 1024
+}
+
+const pageBytes = 4096
+
+const Status = Schema.fromJsonString(
+  Schema.Union([
+    Schema.Struct({ "child-pid": Schema.Int }),
+    Schema.Struct({ stopped: Schema.Literal("processes") })
+  ])
+)
+
+type StatusStream = Stream.Stream<Uint8Array, unknown>
+
+/** What bubblewrap and landlock's helper say on their status descriptor, as far as it counts here. */
+const saidOn = (status: StatusStream) =>
+  status.pipe(
+    Stream.decodeText(),
+    Stream.splitLines,
+    Stream.map((line) => Schema.decodeUnknownOption(Status)(line)),
+    Stream.filter(Option.isSome),
+    Stream.map(({ value }) => value)
+  )
+
+interface Seen {
+  readonly processes: number
+  readonly memory_bytes: number
+  readonly free_bytes: number
+}
+
+/** `proc`: where these processes are listed. */
+const measure = async (proc: string, pids: ReadonlyArray<string | number>, place: string): Promise<Seen> => {
+  const sizes = await Promise.all(
+    pids.slice(0, 512).map(async (pid) => {
+      const [, resident = 0, shared = 0] = (await readFile(`${proc}/${pid}/statm`, "latin1").catch(() => ""))
+        .split(" ")
+        .map(Number)
+      return Math.max(0, resident - shared)
+    })
+  )
+  const disk = await statfs(place).catch(() => null)
+  return {
+    processes: pids.length,
+    memory_bytes: sizes.reduce((sum, pages) => sum + pages, 0) * pageBytes,
+    free_bytes: disk === null ? Number.POSITIVE_INFINITY : disk.bavail * disk.bsize
+  }
+}
+
+const lookInside = async (child: number, place: string): Promise<Seen> => {
+  // What the sandbox's own /proc lists is what is in it. Gone: then there is nothing to count.
+  const proc = `/proc/${child}/root/proc`
+  const pids = (await readdir(proc).catch(() => [])).filter((name) => /^\d+$/.test(name))
+  return measure(proc, pids, place)
+}
+
+const parentOf = async (pid: string): Promise<string | null> => {
+  const stat = await readFile(`/proc/${pid}/stat`, "latin1").catch(() => "")
+  // The name, before the last bracket, may hold anything.
+  return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1] ?? null
+}
+
+const lookBelow = async (ancestor: number, place: string): Promise<Seen> => {
+  const pids = (await readdir("/proc").catch(() => [])).filter((name) => /^\d+$/.test(name))
+  const children = new Map<string, Array<string>>()
+  for (const [pid, parent] of await Promise.all(pids.map(async (pid) => [pid, await parentOf(pid)] as const)))
+    if (parent !== null) children.set(parent, [...(children.get(parent) ?? []), pid])
+  const below = [...(children.get(String(ancestor)) ?? [])]
+  // Grows as it is walked.
+  for (const pid of below) below.push(...(children.get(pid) ?? []))
+  return measure("/proc", below, place)
+}
+
+const tooMany = ({ processes }: Ceilings): string => `it made more than ${processes} processes`
+
+/** Looks at each period: short enough for a fork bomb to stay small, long enough to cost nothing. Completes with the
+ * first thing that is too much. */
+const until = (
+  look: () => Promise<Seen>,
+  ceilings: Ceilings,
+  period: Duration.Input
+): Effect.Effect<string> =>
+  Effect.gen(function* () {
+    while (true) {
+      yield* Effect.sleep(period)
+      const seen = yield* Effect.promise(look)
+      if (seen.processes > ceilings.processes) return tooMany(ceilings)
+      if (seen.memory_bytes > ceilings.memory_bytes)
+        return `it took more than ${Math.round(ceilings.memory_bytes / 1024 / 1024)} MiB of memory`
+      if (seen.free_bytes < ceilings.free_bytes)
+        return `it left less than ${Math.round(ceilings.free_bytes / 1024 / 1024)} MiB of the disk free`
+    }
+  })
+
+/** Looks at the processes that the status says are a command's: completes with what was too much, and never otherwise. */
+const watching =
+  (look: (pid: number, place: string) => Promise<Seen>, period: Duration.Input) =>
+  (status: StatusStream, place: string, ceilings: Ceilings): Effect.Effect<string> =>
+    saidOn(status).pipe(
+      Stream.flatMap(
+        (said) =>
+          Stream.fromEffect(
+            "stopped" in said
+              ? Effect.succeed(tooMany(ceilings))
+              : until(() => look(said["child-pid"], place), ceilings, period)
+          ),
+        { concurrency: "unbounded" }
+      ),
+      Stream.runHead,
+      Effect.catchCause(() => Effect.succeed(Option.none<string>())),
+      Effect.flatMap((said) => (Option.isSome(said) ? Effect.succeed(said.value) : Effect.never))
+    )
+
+/** For a command with a /proc of its own. `place`: where it writes. */
+export const watch = watching(lookInside, "100 millis")
+
+/** For a command whose processes are those that descend from one, which takes a look at every process of the machine:
+ * landlock's helper, whose own count of them is quicker. */
+export const watchDescendants = watching(lookBelow, "250 millis")
