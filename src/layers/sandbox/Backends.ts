@@ -68,7 +68,7 @@ const remedyOf = (failures: ReadonlyArray<string>): string =>
     /namespace|uid map|RTM_|NETLINK|loopback|unshare|Operation not permitted/.test(failure)
   )
     ? allow
-    : "looplane doctor says more"
+    : "see docs/sandbox.md"
 
 const Proofs = Schema.fromJsonString(
   Schema.Struct({ version: Schema.Literal(1), proofs: Schema.Array(Schema.String) })
@@ -251,7 +251,7 @@ export const findBackend = Effect.fn("Sandbox.findBackend")(function* (
     backend.pipe(
       Effect.scoped,
       Effect.catchTag("PlatformError", (error) =>
-        Effect.succeed(notProved(error.message, "looplane doctor says more"))
+        Effect.succeed(notProved(error.message, "see docs/sandbox.md"))
       )
     )
   switch (options.backend) {
