@@ -34,7 +34,7 @@ const contestants = Effect.fnUntraced(function* (folder: string) {
     ...plain,
     layers: [{ from: at("source/node_modules"), path: "node_modules" }]
   }
-  const services = yield* Effect.context<never>()
+  const services = yield* Effect.context()
   const through = (sandbox: Sandbox["Service"], place: CommandPlace) => () =>
     Effect.runPromiseWith(services)(
       sandbox.run({
