@@ -257,7 +257,7 @@ describe("the published package", () => {
     const files = fs.readdirSync(directory, { recursive: true, encoding: "utf8" })
     const top = new Set(fs.readdirSync(directory))
     for (const name of ["schema", "README.md", "README.zh-TW.md"]) top.delete(name)
-    assert.deepStrictEqual([...top].toSorted(), ["LICENSE", "bin", "dist", "package.json"])
+    assert.deepStrictEqual([...top].toSorted(), ["LICENSE", "bin", "dist", "native", "package.json"])
     assert.deepStrictEqual(fs.readdirSync(path.join(directory, "bin")), ["looplane.js"])
     assert.includeMembers(files, ["dist/cli/main.js", "dist/index.js", "dist/THIRD-PARTY-LICENSES.txt"])
     assert.notInclude(files, "dist/.stamp.json")

@@ -178,6 +178,22 @@ describe.skipIf(!hasBubblewrap)("a run in the sandbox", () => {
     assert.deepStrictEqual(diffTrees(before, snapshotTree(repo.root)), [])
   })
 
+  it("says of a check what the sandbox refused it, when that is why it failed", async () => {
+    await using repo = addRepo({
+      files: {
+        "unix.js": 'import net from "node:net"\nnet.createServer().listen(`${process.env.TMPDIR}/x.sock`)\n',
+        "net.js": 'import dns from "node:dns"\nawait dns.promises.lookup("example.com")\n'
+      }
+    })
+    const reasons: Array<string> = []
+    for (const file of ["unix.js", "net.js"]) {
+      await using ran = await execOn(repo, fixing(addFix), ["--check", `node ${file}`, "--no-baseline"])
+      reasons.push(`${String(ran.json["terminal_reason"])}: ${JSON.stringify(ran.json["verification"])}`)
+    }
+    assert.match(reasons[0] ?? "", /^could_not_verify: .*wanted a UNIX socket, and the sandbox has none/)
+    assert.match(reasons[1] ?? "", /^checks_failed: .*asked for the network.*--check-network host/)
+  })
+
   const cargo = ((): string | null => {
     try {
       return execFileSync("sh", ["-c", "command -v cargo"], { encoding: "utf8" }).trim()

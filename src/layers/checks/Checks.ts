@@ -9,6 +9,7 @@ import { type CheckPlace, Checks } from "../../services/Checks.ts"
 import { Sandbox, type SandboxError, type SandboxResult } from "../../services/Sandbox.ts"
 import { removeTree } from "../workspace/RemoveTree.ts"
 import { taskEnvironment } from "../workspace/Setup.ts"
+import { refusedBySandbox } from "./Refused.ts"
 import { missingPackage } from "./MissingPackage.ts"
 import { redact } from "./Redact.ts"
 
@@ -63,8 +64,10 @@ const judge = Effect.fnUntraced(function* (
   result: SandboxResult,
   timeout: { readonly ms: number; readonly own: boolean },
   tests: number | null,
-  elsewhere: boolean
+  sandbox: Sandbox["Service"]
 ) {
+  // The path of the user's tree leads there, and not to the clone.
+  const elsewhere = !sandbox.overlays
   const judgement: Judgement = { verdict: "failed", reason: `exit ${result.exit_code}` }
   if (result.stopped !== null) return { ...judgement, reason: `stopped: ${result.stopped}` }
   if (result.timed_out) {
@@ -85,9 +88,13 @@ const judge = Effect.fnUntraced(function* (
   if (result.exit_code === 126) return could_not_verify("a command is not executable (exit 126)")
   if (tests === 0 && foundNoTests(result.output)) return could_not_verify("the command ran no tests")
   const missing = yield* missingPackage(result.output, place.root, cwd)
-  return missing === null
-    ? judgement
-    : could_not_verify(`package ${JSON.stringify(missing)} is not installed: ${remedy}`)
+  if (missing !== null)
+    return could_not_verify(`package ${JSON.stringify(missing)} is not installed: ${remedy}`)
+  const wanted = refusedBySandbox(result.output, sandbox.kind, check.network ?? "none")
+  if (wanted === null) return judgement
+  return wanted.decisive
+    ? could_not_verify(`exit ${result.exit_code}: ${wanted.hint}`)
+    : { ...judgement, reason: `exit ${result.exit_code}: ${wanted.hint}` }
 })
 
 const run = Effect.fn("Checks.run")(
@@ -122,7 +129,7 @@ const run = Effect.fn("Checks.run")(
     const outcome: CheckOutcome = {
       name: check.name,
       argv: check.argv,
-      ...(yield* judge(check, place, cwd, result, timeout, tests, !sandbox.overlays)),
+      ...(yield* judge(check, place, cwd, result, timeout, tests, sandbox)),
       exit_code: result.exit_code,
       duration_seconds: result.duration_ms / 1000,
       tests,

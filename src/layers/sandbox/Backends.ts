@@ -161,6 +161,7 @@ interface Ground {
   readonly machine: FoundMachine
   readonly path_entries: ReadonlyArray<string>
   readonly ceilings: Ceilings
+  readonly nice: string | null
   readonly uid: number
   /** Ours alone; null when there is none. */
   readonly folder: string | null
@@ -179,7 +180,7 @@ const bubblewrap = Effect.fnUntraced(function* (ground: Ground) {
   const gid = process.getgid?.() ?? 0
   const context = yield* Layer.build(
     layerContained({
-      ...{ machine, path_entries, filter, uid, gid, ceilings: ground.ceilings },
+      ...{ machine, path_entries, filter, uid, gid, ceilings: ground.ceilings, nice: ground.nice },
       bubblewrap: program.value,
       unshare: unshare.value
     })
@@ -207,7 +208,7 @@ const landlock = Effect.fnUntraced(function* (ground: Ground) {
   const helper = yield* findHelper(folder, path_entries, uid)
   if (helper._tag === "Missing") return notProved(helper.reason, helper.remedy)
   const context = yield* Layer.build(
-    layerLandlock({ machine, path_entries, filter, ceilings, helper: helper.file })
+    layerLandlock({ machine, path_entries, filter, ceilings, nice: ground.nice, helper: helper.file })
   )
   return yield* proveOnce(
     {
@@ -245,6 +246,7 @@ export const findBackend = Effect.fn("Sandbox.findBackend")(function* (
   const folder = options.cache_root === null ? null : yield* ownFolder(options.cache_root, uid)
   const ground: Ground = {
     ...{ machine, path_entries, uid, folder },
+    nice: Option.getOrNull(yield* findProgram(path_entries, "nice")),
     ceilings: options.ceilings ?? usualCeilings
   }
   const attempt = <R>(backend: Effect.Effect<FoundBackend, PlatformError.PlatformError, R | Scope.Scope>) =>

@@ -22,6 +22,8 @@ export interface ContainedOptions {
   readonly unshare: string
   readonly filter: Uint8Array
   readonly ceilings: Ceilings
+  /** See `Process`. */
+  readonly nice: string | null
   readonly uid: number
   readonly gid: number
   /** The user's PATH, without relative entries. */
@@ -53,7 +55,7 @@ const rootInside = Effect.fnUntraced(function* (
 })
 
 /** What bubblewrap, or what comes before it, says when the command was never started. */
-const setUpFailure = /^(?:bwrap|unshare|mount): ([^\n]*)\n?$/m
+const setUpFailure = /^(?:bwrap|unshare|mount|nice): ([^\n]*)\n?$/m
 
 const notStarted = (program: string) => (error: PlatformError.PlatformError) =>
   refuse("refused", `${program} cannot be started: ${error.message}`, error)
@@ -103,7 +105,8 @@ const run = Effect.fn("Sandbox.run")(function* (command: SandboxCommand, options
     },
     contained: {
       filter: options.filter,
-      watch: (status) => watch(status, place.root, options.ceilings)
+      watch: (status) => watch(status, place.root, options.ceilings),
+      nice: options.nice
     },
     timeout_ms: command.timeout_ms,
     max_output_bytes: command.max_output_bytes

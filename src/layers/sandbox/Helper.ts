@@ -26,12 +26,15 @@ const compiler = "install a C compiler (apt-get install gcc libc6-dev, dnf insta
 
 const timeoutMs = 60_000
 
+/** How far above this file the source may lie: in a checkout it is three directories up, in a package less. */
+const maxUp = 3
+
 /** Where the source lies: beside what this file is part of, in a checkout and in a package. */
 const sourceFile = Effect.fnUntraced(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const from = import.meta.dirname.split(path.sep)
-  const candidates = from.map((_, at) =>
+  const candidates = Array.from({ length: maxUp + 1 }, (_, at) =>
     path.join(path.sep, ...from.slice(0, from.length - at), "native", "landlock.c")
   )
   return yield* Effect.findFirst(candidates, (file) => Effect.orElseSucceed(fs.exists(file), () => false))

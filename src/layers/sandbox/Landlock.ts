@@ -31,6 +31,8 @@ export interface LandlockOptions {
   /** Refuses every socket: there is no other network than the host's. */
   readonly filter: Uint8Array
   readonly ceilings: Ceilings
+  /** See `Process`. */
+  readonly nice: string | null
   /** The user's PATH, without relative entries. */
   readonly path_entries: ReadonlyArray<string>
 }
@@ -121,7 +123,8 @@ const run = Effect.fn("Sandbox.run")(function* (command: SandboxCommand, options
     },
     contained: {
       filter: options.filter,
-      watch: (status) => watchDescendants(status, place.root, options.ceilings)
+      watch: (status) => watchDescendants(status, place.root, options.ceilings),
+      nice: options.nice
     },
     timeout_ms: command.timeout_ms,
     max_output_bytes: command.max_output_bytes

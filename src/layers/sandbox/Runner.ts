@@ -21,6 +21,9 @@ const signalExit = (error: PlatformError.PlatformError): number => {
   return 128 + (signalNumbers[name] ?? 9)
 }
 
+/** However long a command computes, whoever works on this machine comes first. */
+const niceness = "5"
+
 export interface Process {
   readonly argv: readonly [string, ...ReadonlyArray<string>]
   readonly cwd: string
@@ -30,6 +33,8 @@ export interface Process {
   readonly contained: {
     readonly filter: Uint8Array
     readonly watch: (status: Stream.Stream<Uint8Array, unknown>) => Effect.Effect<string>
+    /** The program that makes room for everybody else's; null where there is none. */
+    readonly nice: string | null
   } | null
   readonly timeout_ms: number
   readonly max_output_bytes: number
@@ -38,7 +43,8 @@ export interface Process {
 /** Fails only when it could not be started. Closing the scope ends its process group. */
 export const runProcess = Effect.fnUntraced(function* (process: Process) {
   const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
-  const [program, ...args] = process.argv
+  const nice = process.contained?.nice ?? null
+  const [program, ...args] = nice === null ? process.argv : ([nice, "-n", niceness, ...process.argv] as const)
   const started = yield* Clock.currentTimeMillis
   const handle = yield* spawner.spawn(
     ChildProcess.make(program, args, {

@@ -7,6 +7,7 @@ import type { FreshPlace } from "../../services/Workspace.ts"
 import { byBytes, displayName, nameOf } from "../git/GitBinary.ts"
 import { differingLock, provideDependencies, shownDependencies, wantedWhere } from "./Dependencies.ts"
 import { failed } from "./Failure.ts"
+import { lfsContents } from "./Lfs.ts"
 import type { Opened } from "./Opened.ts"
 import { provenEntries, provePlace, proveSubmodule } from "./Proof.ts"
 import { removeTree } from "./RemoveTree.ts"
@@ -73,10 +74,15 @@ export const materialise = Effect.fnUntraced(
     yield* Effect.forEach(submodules, (submodule) => proveSubmodule(submodule, root, label), {
       discard: true
     })
-    const provided = new Set(lock === null ? layer.copied : [])
+    const contents = yield* lfsContents(opened.lfs, root, entries)
+    if (layer.shown_at === null)
+      yield* Effect.forEach(contents, ({ from, path: name }) => fs.copyFile(from, path.join(root, name)), {
+        discard: true
+      })
+    const provided = new Set([...(lock === null ? layer.copied : []), ...contents.map(({ path }) => path)])
     const fresh: FreshPlace = {
       root,
-      layers,
+      layers: layer.shown_at === null ? layers : [...layers, ...contents],
       distrust,
       wrote: written(place, provided).pipe(
         Effect.mapError((cause) => failed("what the check wrote cannot be listed", cause)),

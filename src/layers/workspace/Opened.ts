@@ -29,6 +29,8 @@ export interface Opened {
   /** The layer serves a tree whatever its lock files say. */
   readonly any_locks: boolean
   readonly submodules: ReadonlyArray<Submodule>
+  /** See `Lfs.ts`; null when the source has none. */
+  readonly lfs: string | null
   /** Ignored paths that were there when the agent began; directories end in "/". */
   readonly ignored_before: ReadonlySet<string>
   /** What came to stand in the workspace before the agent began and is not part of its change. One line each. */

@@ -18,6 +18,7 @@ import {
 } from "./Dependencies.ts"
 import { demandCommit } from "./Demand.ts"
 import { failed } from "./Failure.ts"
+import { lfsStoreOf } from "./Lfs.ts"
 import type { Opened, Platform } from "./Opened.ts"
 import type { Places } from "./Places.ts"
 import { type WorkspaceRecord, writeRecord } from "./Record.ts"
@@ -202,6 +203,7 @@ export const furnish = Effect.fnUntraced(function* (
     brought: layer.copied,
     any_locks: takesAnyLocks(task),
     submodules,
+    lfs: yield* lfsStoreOf(location),
     ignored_before: new Set(ignored_before),
     notes,
     services: yield* platform

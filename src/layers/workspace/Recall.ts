@@ -12,6 +12,7 @@ import { bareDirectory, isPlainGitDirectory, resetControl } from "../git/GitDire
 import { writeExcludes } from "./Clone.ts"
 import { demandTree, lost, sourceOf } from "./Demand.ts"
 import { type DependencyLayer, differingInSource, namedRoot, otherLock } from "./Dependencies.ts"
+import { lfsStoreOf } from "./Lfs.ts"
 import type { Opened } from "./Opened.ts"
 import type { Places } from "./Places.ts"
 import { platform, takesAnyLocks } from "./Prepare.ts"
@@ -129,7 +130,7 @@ export const recall = Effect.fnUntraced(function* (
   if (known === undefined) yield* demandTree(task, places, base)
   const entries = known ?? (yield* baseEntries(git_dir, base))
   if (entries === undefined) return yield* lost(task, git_dir, base)
-  const location = record.submodules.length === 0 ? null : yield* sourceOf(task)
+  const location = yield* sourceOf(task)
   const opened: Opened = {
     directory,
     store,
@@ -141,6 +142,7 @@ export const recall = Effect.fnUntraced(function* (
     brought: record.layer.copied,
     any_locks: takesAnyLocks(task),
     submodules: yield* recallSubmodules(record.submodules, location, places.modules),
+    lfs: yield* lfsStoreOf(location),
     ignored_before: new Set(record.ignored_before),
     notes: record.notes,
     services: yield* platform

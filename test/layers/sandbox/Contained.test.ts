@@ -119,11 +119,11 @@ describe.skipIf(!hasBubblewrap)("a command in bubblewrap", () => {
         const made = yield* scene
         const { output } = yield* inScene(
           made,
-          "id -u; hostname; ls /proc | grep -c '^[0-9]'; grep -E 'CapEff|NoNewPrivs|Seccomp:' /proc/self/status; ls /sys/class/net"
+          "nice; id -u; hostname; ls /proc | grep -c '^[0-9]'; grep -E 'CapEff|NoNewPrivs|Seccomp:' /proc/self/status; ls /sys/class/net"
         )
         const lines = output.split("\n").map((line) => line.replaceAll(/\s+/g, " ").trim())
-        assert.deepStrictEqual(lines.slice(0, 2), [String(process.getuid?.()), "looplane"])
-        assert.isBelow(Number(lines[2]), 8)
+        assert.deepStrictEqual(lines.slice(0, 3), ["5", String(process.getuid?.()), "looplane"])
+        assert.isBelow(Number(lines[3]), 8)
         assert.includeMembers(lines, ["NoNewPrivs: 1", "Seccomp: 2", "CapEff: 0000000000000000"])
       })
     )

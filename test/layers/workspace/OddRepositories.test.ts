@@ -5,7 +5,8 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { execFileSync } from "node:child_process"
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs"
+import { createHash } from "node:crypto"
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assertUntouched, snapshotTree } from "../../support/Leaks.ts"
 import { gitEnvironment } from "../../support/Repo.ts"
@@ -88,6 +89,36 @@ it.live("a tree with a git directory, in whatever spelling, or a path that climb
       assert.isFalse(existsSync(join(directory, "config")), name)
     }
   }).pipe(Effect.provide(live))
+)
+
+it.live("of files that Git LFS keeps elsewhere, a check sees the content, and the patch the pointers", () =>
+  Effect.gen(function* () {
+    const content = "the real content\n".repeat(100)
+    const oid = createHash("sha256").update(content).digest("hex")
+    const pointerTo = (id: string) =>
+      `version https://git-lfs.github.com/spec/v1\noid sha256:${id}\nsize ${content.length}\n`
+    const repo = yield* repository({
+      files: {
+        ".gitattributes": "*.bin filter=lfs diff=lfs merge=lfs -text\n",
+        "a.bin": pointerTo(oid),
+        "missing.bin": pointerTo("0".repeat(64)),
+        "code.js": "1\n"
+      }
+    })
+    const store = join(repo.root, ".git/lfs/objects", oid.slice(0, 2), oid.slice(2, 4))
+    mkdirSync(store, { recursive: true })
+    writeFileSync(join(store, oid), content)
+    const { workspace } = yield* openFor(repo)
+    const tree = yield* workspace.apply([write("code.js", "2\n")])
+    const place = yield* workspace.materialise(tree)
+    assert.strictEqual(readFileSync(join(place.root, "a.bin"), "utf8"), content)
+    assert.strictEqual(readFileSync(join(place.root, "missing.bin"), "utf8"), pointerTo("0".repeat(64)))
+    assert.deepStrictEqual(yield* place.wrote, [])
+    assert.deepStrictEqual(
+      (yield* workspace.handOver(tree)).files.map(({ path }) => path),
+      ["code.js"]
+    )
+  }).pipe(Effect.scoped, Effect.provide(live))
 )
 
 it.live("names that are no UTF-8, or that only differ in case or form, are neither lost nor confused", () =>
