@@ -19,7 +19,7 @@ import { assertUntouched, snapshotTree } from "../support/Leaks.ts"
 import { stall } from "../support/ModelServer.ts"
 import { gitEnvironment, makeRepo, type Files, type Repo } from "../support/Repo.ts"
 import { addFiles, addFix, addRepo } from "../support/repos/add.ts"
-import { call, calls, checkArgs, providerArgs, says, type ProviderName } from "./support.ts"
+import { call, calls, checkArgs, providerArgs, says, uncontained, type ProviderName } from "./support.ts"
 import {
   appears,
   assertNoStack,
@@ -177,7 +177,7 @@ describe("a run that was cut off between the tools of one turn", () => {
   ])("asked of %s, by %s: %s gets a result for every call, in order", async (first, signal, then) => {
     await using it = await world(byTurn(turns), { provider: first })
     const mark = join(it.home.folder, "started")
-    const running = it.exec(["--check", slow(mark), "--no-baseline", "--unsafe-local-exec"])
+    const running = it.exec(["--check", slow(mark), "--no-baseline", ...uncontained])
     await appears(mark)
     running.signal(signal, signal === "SIGKILL" ? "group" : "process")
     assert.strictEqual((await running.done).stdout, "")

@@ -10,14 +10,21 @@ export interface Ceilings {
   readonly processes: number
   /** Of all its processes together, as far as it is theirs alone. */
   readonly memory_bytes: number
-  /** What must stay free where it writes. */
-  readonly free_bytes: number
+  /** Of the disk that it writes to, what it may use up; null: all but 256 MiB, and half of it where there is little. */
+  readonly disk_bytes: number | null
 }
+
+/** Of a disk with room, what stays free. */
+const reserve = 256 * 1024 * 1024
+
+/** What must stay free when so much was free at the start. */
+const floorOf = ({ disk_bytes }: Ceilings, free: number): number =>
+  disk_bytes === null ? Math.min(reserve, free / 2) : free - disk_bytes
 
 export const usualCeilings: Ceilings = {
   processes: 4096,
   memory_bytes: Math.floor(totalmem() * 0.8),
-  free_bytes: 256 * 1024 * 1024
+  disk_bytes: null
 }
 
 const pageBytes = 4096
@@ -99,14 +106,15 @@ const until = (
   period: Duration.Input
 ): Effect.Effect<string> =>
   Effect.gen(function* () {
+    const floor = floorOf(ceilings, (yield* Effect.promise(look)).free_bytes)
     while (true) {
       yield* Effect.sleep(period)
       const seen = yield* Effect.promise(look)
       if (seen.processes > ceilings.processes) return tooMany(ceilings)
       if (seen.memory_bytes > ceilings.memory_bytes)
         return `it took more than ${Math.round(ceilings.memory_bytes / 1024 / 1024)} MiB of memory`
-      if (seen.free_bytes < ceilings.free_bytes)
-        return `it left less than ${Math.round(ceilings.free_bytes / 1024 / 1024)} MiB of the disk free`
+      if (seen.free_bytes < floor)
+        return `it left less than ${(floor / 1024 / 1024).toFixed(1)} MiB of the disk free`
     }
   })
 

@@ -326,7 +326,7 @@ describe.skipIf(!hasLandlock)("a command in landlock", () => {
 })
 
 describe.skipIf(!hasLandlock)("what landlock does not limit", () => {
-  const few: Ceilings = { processes: 60, memory_bytes: 300 * 1024 * 1024, free_bytes: 0 }
+  const few: Ceilings = { processes: 60, memory_bytes: 300 * 1024 * 1024, disk_bytes: null }
   layer(layerLandlock(few), { excludeTestServices: true })((it) => {
     it.effect("a fork bomb is stopped, and nothing of it is left", () =>
       Effect.gen(function* () {
