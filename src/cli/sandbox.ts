@@ -59,7 +59,12 @@ const ownPrograms = (): ReadonlyArray<string> => {
   }
 }
 
-export const sandboxRequest = (input: SandboxInput, runRoot: string): SandboxRequest => ({
+export const sandboxRequest = (
+  input: SandboxInput,
+  runRoot: string,
+  repository?: string
+): SandboxRequest => ({
+  ...(repository === undefined ? {} : { repository }),
   sandbox_checks: Option.getOrNull(input.sandboxChecks),
   unsafe_local_exec: input.unsafeLocalExec,
   backend: Option.getOrNull(input.sandboxBackend),

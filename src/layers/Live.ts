@@ -51,6 +51,8 @@ export interface SandboxRequest extends SandboxWish {
   readonly backend: SandboxBackend | null
   /** Absolute. */
   readonly runRoot: string
+  /** The repository whose code will run; absent: none that is known. */
+  readonly repository?: string
   /** Directories of programs that looplane's own start put on PATH. */
   readonly ownPrograms: ReadonlyArray<string>
 }
@@ -76,7 +78,8 @@ export const chooseSandbox = Effect.fn("Live.chooseSandbox")(function* (request:
         cache_root: settings.cache_root,
         hidden: [request.runRoot, settings.run_root, path.dirname(settings.config_path)],
         read_roots: (config.sandbox_read_roots ?? []).map(inHome),
-        own: request.ownPrograms
+        own: request.ownPrograms,
+        ...(request.repository === undefined ? {} : { repository: request.repository })
       }).pipe(Effect.provide(NodeCrypto.layerSecureRandom))
     : null
   const choice = decideSandbox(request, found?.proof ?? null)

@@ -48,9 +48,12 @@ const refuseIdle = Effect.fnUntraced(function* (input: ReceiptCheckInput) {
 
 /** What is around the receipt's commands, and why they are not run; what was asked for in words is not passed over. */
 const surroundings = Effect.fnUntraced(function* (input: ReceiptCheckInput, runRoot: string) {
+  const path = yield* Path.Path
   if (Option.isNone(input.directory)) return { sandbox: layerNoCommands, unrun: "" }
   if (!input.run) return { sandbox: layerNoCommands, unrun: "--no-run" }
-  const choice = yield* Effect.result(chooseSandbox(sandboxRequest(input, runRoot)))
+  const choice = yield* Effect.result(
+    chooseSandbox(sandboxRequest(input, runRoot, path.resolve(input.directory.value)))
+  )
   if (Result.isSuccess(choice)) return { sandbox: choice.success, unrun: null }
   if (Option.isSome(input.sandboxChecks)) return yield* choice.failure
   return { sandbox: layerNoCommands, unrun: choice.failure.message }

@@ -102,7 +102,8 @@ const sandboxOf = Effect.fnUntraced(function* (request: RunRequest, input: Resum
       return yield* chooseSandbox({
         ...sandboxRequest(
           { ...input, sandboxChecks: Option.some(true), sandboxBackend: Option.some(request.sandbox) },
-          runRoot
+          runRoot,
+          request.task.repository
         ),
         unsafe_local_exec: false
       })

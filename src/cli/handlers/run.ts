@@ -105,7 +105,9 @@ const prepare = Effect.fnUntraced(function* (input: RunInput, mode: RunMode, ins
     check_network: Option.getOrElse(input.checkNetwork, () => config.check_network ?? "none"),
     setup_network: Option.getOrElse(input.setupNetwork, () => config.setup_network ?? "none")
   })
-  const sandbox = runsCommands(task) ? yield* chooseSandbox(sandboxRequest(input, run_root)) : layerNoCommands
+  const sandbox = runsCommands(task)
+    ? yield* chooseSandbox(sandboxRequest(input, run_root, task.repository))
+    : layerNoCommands
   return { candidates, task, run_root, sandbox }
 })
 

@@ -17,12 +17,13 @@ import { SecureRandom } from "effect/crypto"
 import type { ChildProcessSpawner } from "effect/process"
 import { arch, platform, release } from "node:os"
 import type { SandboxBackend, SandboxProof } from "../../domain/SandboxRule.ts"
-import { Sandbox } from "../../services/Sandbox.ts"
+import { Sandbox, type SandboxError } from "../../services/Sandbox.ts"
 import { bytesAt, textAt } from "../fs/Files.ts"
 import { sha256 } from "../journal/Hash.ts"
 import { bubblewrapArguments } from "./Bubblewrap.ts"
 import { layerContained } from "./Contained.ts"
-import { HostEnvironment } from "./Environment.ts"
+import { isWithin } from "../../domain/SandboxView.ts"
+import { absolutePath, HostEnvironment } from "./Environment.ts"
 import { findHelper } from "./Helper.ts"
 import { layerLandlock } from "./Landlock.ts"
 import { findMachine, type FoundMachine, userPath } from "./Machine.ts"
@@ -38,6 +39,8 @@ export interface BackendOptions {
   /** What is looplane's own: no command may see it. */
   readonly hidden: ReadonlyArray<string>
   readonly read_roots: ReadonlyArray<string>
+  /** The repository whose code will run: no program of looplane's comes from there. */
+  readonly repository?: string
   /** Of each command; absent: the usual ones. */
   readonly ceilings?: Ceilings
   /** Where looplane itself lies: what its start put on PATH is not the user's. */
@@ -160,8 +163,11 @@ const proveOnce = Effect.fnUntraced(function* (
 interface Ground {
   readonly machine: FoundMachine
   readonly path_entries: ReadonlyArray<string>
+  /** Where looplane's own programs may come from: nothing of the repository, and nothing that npm put there. */
+  readonly trusted: ReadonlyArray<string>
   readonly ceilings: Ceilings
   readonly nice: string | null
+  readonly bash: string | null
   readonly uid: number
   /** Ours alone; null when there is none. */
   readonly folder: string | null
@@ -173,14 +179,23 @@ const bubblewrap = Effect.fnUntraced(function* (ground: Ground) {
   const { folder, machine, path_entries, uid } = ground
   const filter = seccompFilter(arch(), "own")
   if (filter === null) return noFilter
-  const program = yield* findProgram(path_entries, "bwrap")
+  const program = yield* findProgram(ground.trusted, "bwrap")
   if (Option.isNone(program)) return notProved("bubblewrap is not on PATH", install)
-  const unshare = yield* findProgram(path_entries, "unshare")
+  const unshare = yield* findProgram(ground.trusted, "unshare")
   if (Option.isNone(unshare)) return notProved("unshare is not on PATH", "install util-linux")
   const gid = process.getgid?.() ?? 0
   const context = yield* Layer.build(
     layerContained({
-      ...{ machine, path_entries, filter, uid, gid, ceilings: ground.ceilings, nice: ground.nice },
+      ...{
+        machine,
+        path_entries,
+        filter,
+        uid,
+        gid,
+        ceilings: ground.ceilings,
+        nice: ground.nice,
+        bash: ground.bash
+      },
       bubblewrap: program.value,
       unshare: unshare.value
     })
@@ -205,10 +220,17 @@ const landlock = Effect.fnUntraced(function* (ground: Ground) {
   if (filter === null) return noFilter
   if (folder === null)
     return notProved("landlock's helper has no folder that is the user's alone", "set HOME or XDG_CACHE_HOME")
-  const helper = yield* findHelper(folder, path_entries, uid)
+  const helper = yield* findHelper(folder, ground.trusted, uid)
   if (helper._tag === "Missing") return notProved(helper.reason, helper.remedy)
   const context = yield* Layer.build(
-    layerLandlock({ machine, path_entries, filter, ceilings, nice: ground.nice, helper: helper.file })
+    layerLandlock({
+      machine,
+      path_entries,
+      filter,
+      ceilings,
+      nice: ground.nice,
+      helper: helper.file
+    })
   )
   return yield* proveOnce(
     {
@@ -242,19 +264,25 @@ export const findBackend = Effect.fn("Sandbox.findBackend")(function* (
     },
     path_entries
   )
+  const repository = options.repository
+  const trusted = absolutePath(host)
+    .split(":")
+    .filter((entry) => entry !== "" && (repository === undefined || !isWithin(entry, repository)))
   const uid = process.getuid?.() ?? 0
   const folder = options.cache_root === null ? null : yield* ownFolder(options.cache_root, uid)
   const ground: Ground = {
     ...{ machine, path_entries, uid, folder },
-    nice: Option.getOrNull(yield* findProgram(path_entries, "nice")),
+    nice: Option.getOrNull(yield* findProgram(trusted, "nice")),
+    bash: Option.getOrNull(yield* findProgram(trusted, "bash")),
+    trusted,
     ceilings: options.ceilings ?? usualCeilings
   }
-  const attempt = <R>(backend: Effect.Effect<FoundBackend, PlatformError.PlatformError, R | Scope.Scope>) =>
+  const attempt = <R>(
+    backend: Effect.Effect<FoundBackend, PlatformError.PlatformError | SandboxError, R | Scope.Scope>
+  ) =>
     backend.pipe(
       Effect.scoped,
-      Effect.catchTag("PlatformError", (error) =>
-        Effect.succeed(notProved(error.message, "see docs/sandbox.md"))
-      )
+      Effect.catch((error) => Effect.succeed(notProved(error.message, "see docs/sandbox.md")))
     )
   switch (options.backend) {
     case "bubblewrap":

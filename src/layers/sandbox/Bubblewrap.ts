@@ -59,6 +59,12 @@ export const bubblewrapArguments = (options: {
   "/dev",
   "--proc",
   "/proc",
+  // Root owns the settings of the kernel also from in here.
+  ...["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs"].flatMap((settings) => [
+    "--ro-bind-try",
+    settings,
+    settings
+  ]),
   ...options.view.flatMap(argumentsOf),
   "--seccomp",
   String(filterDescriptor),

@@ -24,6 +24,7 @@ export interface ContainedOptions {
   readonly ceilings: Ceilings
   /** See `Process`. */
   readonly nice: string | null
+  readonly bash: string | null
   readonly uid: number
   readonly gid: number
   /** The user's PATH, without relative entries. */
@@ -34,6 +35,14 @@ type NonEmpty = readonly [string, ...ReadonlyArray<string>]
 
 const refuse = (reason: SandboxError["reason"], message: string, cause?: unknown) =>
   new SandboxError({ reason, message, ...(cause === undefined ? {} : { cause }) })
+
+/** Without the empty places for which there is no directory on this machine: nothing can be seen in those. */
+const thatExist = Effect.fnUntraced(function* (view: SandboxView) {
+  const fs = yield* FileSystem.FileSystem
+  return yield* Effect.filter(view, (mount) =>
+    mount._tag === "Empty" ? Effect.orElseSucceed(fs.exists(mount.at), () => false) : Effect.succeed(true)
+  )
+})
 
 /** Over these no clone is laid: a repository of dotfiles, or of /etc, is shown where the clone is. */
 const needed = ["/bin", "/dev", "/etc", "/lib", "/proc", "/sbin", "/sys", "/usr"]
@@ -54,30 +63,36 @@ const rootInside = Effect.fnUntraced(function* (
   return isThere || !shows(view, place.at) ? place.at : place.root
 })
 
-/** What bubblewrap, or what comes before it, says when the command was never started. */
-const setUpFailure = /^(?:bwrap|unshare|mount|nice): ([^\n]*)\n?$/m
+/** bubblewrap's last word on its status descriptor: the command was there, and this is how it ended. */
+const ended = /"exit-code"/
 
-const notStarted = (program: string) => (error: PlatformError.PlatformError) =>
-  refuse("refused", `${program} cannot be started: ${error.message}`, error)
+const notStarted = (program: string) => (error: PlatformError.PlatformError | SandboxError) =>
+  error._tag === "SandboxError"
+    ? error
+    : refuse("refused", `${program} cannot be started: ${error.message}`, error)
 
 const run = Effect.fn("Sandbox.run")(function* (command: SandboxCommand, options: ContainedOptions) {
   const path = yield* Path.Path
   const host = yield* HostEnvironment
   const { place } = command
-  const own = viewOf(options.machine, { writable: [] })
+  const own = yield* thatExist(viewOf(options.machine, { writable: [] }))
   const root = yield* rootInside(place, options.machine, own)
   const overlay = yield* overlaying(place, root)
   const network = command.network === "host" ? yield* hostNetwork : { mounts: [], env: {} }
   const view: SandboxView = [
-    ...viewOf(options.machine, {
-      writable: [{ from: place.root, at: root }, ...place.writable.map((at) => ({ from: at, at }))]
-    }),
+    ...(yield* thatExist(
+      viewOf(options.machine, {
+        writable: [{ from: place.root, at: root }, ...place.writable.map((at) => ({ from: at, at }))]
+      })
+    )),
     ...overlay.mounts,
     ...network.mounts.filter(({ at }) => !shows(own, at))
   ]
+  // What a name leads to in the user's own tree stands in the place, at the same path.
+  const isInPlace = (file: string): boolean => root === place.at && isWithin(file, root)
   const program = yield* programOf(command.argv[0], {
     ...{ root, path_entries: options.path_entries },
-    shows: (found, real) => shows(view, found) && shows(view, real)
+    shows: (found, real) => (shows(view, found) || isInPlace(found)) && (shows(view, real) || isInPlace(real))
   })
   const inside: NonEmpty = [
     options.bubblewrap,
@@ -106,14 +121,19 @@ const run = Effect.fn("Sandbox.run")(function* (command: SandboxCommand, options
     contained: {
       filter: options.filter,
       watch: (status) => watch(status, place.root, options.ceilings),
-      nice: options.nice
+      nice: options.nice,
+      closing: { bash: options.bash }
     },
     timeout_ms: command.timeout_ms,
     max_output_bytes: command.max_output_bytes
   }).pipe(Effect.mapError(notStarted(argv[0])))
-  const complaint = setUpFailure.exec(result.output)
-  if (result.exit_code !== 1 || complaint === null || result.output.trim().includes("\n")) return result
-  return yield* refuse("refused", `${JSON.stringify(command.argv[0])} was not started: ${complaint[1] ?? ""}`)
+  const { exit_code, output, stopped, timed_out } = result
+  if (timed_out || stopped !== null || exit_code > 128 || ended.test(result.status)) return result
+  const [complaint = ""] = output.trim().split("\n")
+  return yield* refuse(
+    "refused",
+    `${JSON.stringify(command.argv[0])} was not started: ${complaint.replace(/^(?:bwrap|unshare|mount|nice): /, "")}`
+  )
 }, Effect.scoped)
 
 type Needs = ChildProcessSpawner.ChildProcessSpawner | FileSystem.FileSystem | Path.Path

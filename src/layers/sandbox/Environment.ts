@@ -32,9 +32,12 @@ export const scrubbedEnvironment = (
   }
 }
 
-/** PATH without entries that depend on where a process stands: a planted `./git` must never be found. */
+/**
+ * PATH for looplane's own programs (git, bwrap): without entries that depend on where a process stands, and without what
+ * package managers put there for a project. A repository must never be able to bring one of them.
+ */
 export const absolutePath = (host: Readonly<Record<string, string | undefined>>): string =>
   (host["PATH"] ?? "/usr/local/bin:/usr/bin:/bin")
     .split(":")
-    .filter((entry) => entry.startsWith("/"))
+    .filter((entry) => entry.startsWith("/") && !entry.split("/").includes("node_modules"))
     .join(":")

@@ -40,7 +40,9 @@ const run = Effect.fn("Sandbox.run")(function* (command: SandboxCommand) {
     contained: null,
     timeout_ms: command.timeout_ms,
     max_output_bytes: command.max_output_bytes
-  }).pipe(Effect.mapError(notStarted(command, cwd)))
+  }).pipe(
+    Effect.mapError((error) => (error._tag === "SandboxError" ? error : notStarted(command, cwd)(error)))
+  )
 }, Effect.scoped)
 
 type Needs = ChildProcessSpawner.ChildProcessSpawner | Path.Path

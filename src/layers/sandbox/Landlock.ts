@@ -78,8 +78,10 @@ const readable = Effect.fnUntraced(function* (machine: FoundMachine, place: Comm
 /** What the helper says when the command was never started. */
 const setUpFailure = /^landlock: ([^\n]*)\n?$/
 
-const notStarted = (error: PlatformError.PlatformError) =>
-  refuse("refused", `landlock's helper cannot be started: ${error.message}`, error)
+const notStarted = (error: PlatformError.PlatformError | SandboxError) =>
+  error._tag === "SandboxError"
+    ? error
+    : refuse("refused", `landlock's helper cannot be started: ${error.message}`, error)
 
 const run = Effect.fn("Sandbox.run")(function* (command: SandboxCommand, options: LandlockOptions) {
   const path = yield* Path.Path
@@ -124,7 +126,8 @@ const run = Effect.fn("Sandbox.run")(function* (command: SandboxCommand, options
     contained: {
       filter: options.filter,
       watch: (status) => watchDescendants(status, place.root, options.ceilings),
-      nice: options.nice
+      nice: options.nice,
+      closing: null
     },
     timeout_ms: command.timeout_ms,
     max_output_bytes: command.max_output_bytes

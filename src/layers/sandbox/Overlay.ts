@@ -5,6 +5,8 @@
 import { Effect, FileSystem, Path } from "effect"
 import type { Mount } from "../../domain/SandboxView.ts"
 import { type CommandPlace, SandboxError } from "../../services/Sandbox.ts"
+import { parentsOf } from "../../domain/WorkspacePath.ts"
+import { typeAt } from "../fs/Files.ts"
 import { removeTree } from "../workspace/RemoveTree.ts"
 
 /** Characters that separate the options of an overlay. */
@@ -22,6 +24,13 @@ interface Overlaying {
   readonly wrap: (unshare: string, inside: NonEmpty) => NonEmpty
 }
 
+const cannot = (why: string, cause?: unknown) =>
+  new SandboxError({
+    reason: "refused",
+    message: `dependencies cannot be shown: ${why}`,
+    ...(cause === undefined ? {} : { cause })
+  })
+
 /** Everything that has to be there for the layers of a place, gone with the scope. */
 export const overlaying = Effect.fnUntraced(
   function* (place: CommandPlace, root: string) {
@@ -36,6 +45,12 @@ export const overlaying = Effect.fnUntraced(
     const mounts: Array<Mount> = []
     const pairs: Array<string> = []
     for (const [at, { from, path: name }] of place.layers.entries()) {
+      // mount(8) has no way to write it.
+      if (from.includes('"') || scratch.includes('"'))
+        return yield* cannot(`the path of ${from} has a quotation mark in it: use --deps copy`)
+      for (const parent of parentsOf(name))
+        if ((yield* typeAt(path.join(place.root, parent))) === "SymbolicLink")
+          return yield* cannot(`${parent} is a symbolic link`)
       const info = yield* fs.stat(from)
       const shown = path.join(root, name)
       if (info.type !== "Directory") {
@@ -77,8 +92,5 @@ export const overlaying = Effect.fnUntraced(
     }
     return overlays
   },
-  Effect.mapError(
-    (cause) =>
-      new SandboxError({ reason: "failed", message: `dependencies cannot be shown: ${cause.message}`, cause })
-  )
+  Effect.mapError((error) => (error._tag === "SandboxError" ? error : cannot(error.message, error)))
 )

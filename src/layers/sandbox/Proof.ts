@@ -48,6 +48,7 @@ for (const at of t.canaries) attempt("remove " + at, () => fs.unlinkSync(at))
 for (const at of t.canaries) attempt("link " + at, () => fs.linkSync(at, t.place + "/link"))
 for (const at of t.secrets) attempt("read " + at, () => read.push(fs.readFileSync(at, "utf8")))
 attempt("signal", () => process.kill(t.pid, 0))
+attempt("settings", () => fs.closeSync(fs.openSync("/proc/sys/kernel/core_pattern", "r+")))
 attempt("look", () => read.push(fs.readFileSync("/proc/" + t.pid + "/environ", "utf8")))
 const status = fs.readFileSync("/proc/self/status", "utf8")
 const line = (name) => (new RegExp("^" + name + ":\\\\s*(\\\\S+)", "m").exec(status) || [])[1]
@@ -191,6 +192,7 @@ export const prove = Effect.fn("Sandbox.prove")(
       "it can look into other processes"
     )
     demand(tried["signal"] !== "done", "it can signal other processes")
+    demand(tried["settings"] !== "done", "it can change the kernel's settings")
     demand(arrivals === 0, "it can reach listeners outside")
     for (const name of ["TCP", "a UNIX socket", "an abstract socket"])
       demand(tried[name] !== "done", `it can connect to ${name}`)

@@ -1,11 +1,12 @@
 /**
  * Runs one process to its end: bounded output, a bounded wait, and nothing of it left running.
  */
-import { Clock, Effect, Fiber, Option, type PlatformError, Stream } from "effect"
+import { Clock, Effect, Fiber, Option, type PlatformError, Queue, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { constants } from "node:os"
 import type { SandboxResult } from "../../services/Sandbox.ts"
 import { makeBoundedOutput } from "./BoundedOutput.ts"
+import { closingInherited } from "./Descriptors.ts"
 
 /** How long a pipe may stay open after the command itself has ended. */
 const drainGrace = "250 millis"
@@ -35,27 +36,37 @@ export interface Process {
     readonly watch: (status: Stream.Stream<Uint8Array, unknown>) => Effect.Effect<string>
     /** The program that makes room for everybody else's; null where there is none. */
     readonly nice: string | null
+    /** See `Descriptors.ts`; null: it closes what it inherits by itself. */
+    readonly closing: { readonly bash: string | null } | null
   } | null
   readonly timeout_ms: number
   readonly max_output_bytes: number
 }
 
+export interface Ran extends SandboxResult {
+  /** What it wrote to descriptor 4. */
+  readonly status: string
+}
+
 /** Fails only when it could not be started. Closing the scope ends its process group. */
 export const runProcess = Effect.fnUntraced(function* (process: Process) {
   const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
-  const nice = process.contained?.nice ?? null
-  const [program, ...args] = nice === null ? process.argv : ([nice, "-n", niceness, ...process.argv] as const)
+  const { contained } = process
+  const nice = contained?.nice ?? null
+  const closing = contained?.closing ?? null
+  const alone = closing === null ? process.argv : yield* closingInherited(process.argv, closing.bash)
+  const [program, ...args] = nice === null ? alone : ([nice, "-n", niceness, ...alone] as const)
   const started = yield* Clock.currentTimeMillis
   const handle = yield* spawner.spawn(
     ChildProcess.make(program, args, {
       cwd: process.cwd,
       env: process.env,
       stdin: "ignore",
-      ...(process.contained === null
+      ...(contained === null
         ? {}
         : {
             additionalFds: {
-              fd3: { type: "input", stream: Stream.succeed(process.contained.filter) },
+              fd3: { type: "input", stream: Stream.succeed(contained.filter) },
               fd4: { type: "output" }
             }
           }),
@@ -67,13 +78,23 @@ export const runProcess = Effect.fnUntraced(function* (process: Process) {
   const reader = yield* Effect.forkScoped(
     Stream.runForEach(handle.all, (chunk) => Effect.sync(() => output.push(chunk))).pipe(Effect.ignore)
   )
+  let status = ""
+  const told = yield* Queue.unbounded<Uint8Array>()
+  const listener =
+    contained === null
+      ? null
+      : yield* Effect.forkScoped(
+          Stream.runForEach(handle.getOutputFd(4), (chunk) => {
+            status += Buffer.from(chunk).toString("latin1")
+            return Queue.offer(told, chunk)
+          }).pipe(Effect.ignore)
+        )
   const exit = handle.exitCode.pipe(
     Effect.map((code): number => code),
     Effect.catchTag("PlatformError", (error) => Effect.succeed(signalExit(error)))
   )
-  const { contained } = process
   const ended = yield* (
-    contained === null ? exit : Effect.raceFirst(exit, contained.watch(handle.getOutputFd(4)))
+    contained === null ? exit : Effect.raceFirst(exit, contained.watch(Stream.fromQueue(told)))
   ).pipe(Effect.timeoutOption(process.timeout_ms))
   const timed_out = Option.isNone(ended)
   const stopped = Option.isSome(ended) && typeof ended.value === "string" ? ended.value : null
@@ -81,12 +102,14 @@ export const runProcess = Effect.fnUntraced(function* (process: Process) {
     yield* handle.kill({ killSignal: "SIGTERM", forceKillAfter: grace }).pipe(Effect.ignore)
   // A grandchild may hold the pipe for ever: the command has ended, and closing the scope ends what is left of it.
   yield* Fiber.await(reader).pipe(Effect.timeoutOption(drainGrace))
-  const result: SandboxResult = {
+  if (listener !== null) yield* Fiber.await(listener).pipe(Effect.timeoutOption(drainGrace))
+  const result: Ran = {
     exit_code: Option.isSome(ended) ? (typeof ended.value === "string" ? 137 : ended.value) : 124,
     timed_out,
     stopped,
     output: output.render(),
     output_bytes: output.total(),
+    status,
     duration_ms: (yield* Clock.currentTimeMillis) - started
   }
   return result

@@ -9,13 +9,16 @@ export interface ToolchainRow {
   readonly usual: string | null
   /** Files with credentials in it, relative to the place. */
   readonly credentials: ReadonlyArray<string>
+  /** Files, and directories of such, that may have some: masked when their text looks like it. */
+  readonly settings: ReadonlyArray<string>
 }
 
 const row = (
   variable: string | null,
   usual: string | null,
-  credentials: ReadonlyArray<string> = []
-): ToolchainRow => ({ variable, usual, credentials })
+  credentials: ReadonlyArray<string> = [],
+  settings: ReadonlyArray<string> = []
+): ToolchainRow => ({ variable, usual, credentials, settings })
 
 export const toolchainTable: ReadonlyArray<ToolchainRow> = [
   // JavaScript
@@ -41,14 +44,14 @@ export const toolchainTable: ReadonlyArray<ToolchainRow> = [
   row("VIRTUAL_ENV", null),
   // Rust
   row("RUSTUP_HOME", ".rustup"),
-  row("CARGO_HOME", ".cargo", ["credentials", "credentials.toml"]),
+  row("CARGO_HOME", ".cargo", ["credentials", "credentials.toml"], ["config", "config.toml"]),
   // Go
   row("GOROOT", null),
   row("GOMODCACHE", "go/pkg/mod"),
   // Java and its relatives
   row("JAVA_HOME", null),
   row("SDKMAN_DIR", ".sdkman"),
-  row("GRADLE_USER_HOME", ".gradle", ["gradle.properties", "init.gradle", "init.gradle.kts"]),
+  row("GRADLE_USER_HOME", ".gradle", ["gradle.properties"], ["init.gradle", "init.gradle.kts", "init.d"]),
   row(null, ".m2", ["settings.xml", "settings-security.xml"]),
   row("COURSIER_CACHE", ".cache/coursier"),
   // Others
@@ -66,8 +69,7 @@ export const toolchainTable: ReadonlyArray<ToolchainRow> = [
   row(null, ".ghcup"),
   row("STACK_ROOT", ".stack"),
   row("MIX_HOME", ".mix"),
-  row("HEX_HOME", ".hex", ["hex.config"]),
-  row("NIX_PROFILES", null)
+  row("HEX_HOME", ".hex", ["hex.config"])
 ]
 
 /** Files of the system that no command of a task has business with, whoever runs it. */

@@ -27,7 +27,14 @@ export const usualCeilings: Ceilings = {
   disk_bytes: null
 }
 
-const pageBytes = 4096
+/** Of so many processes the memory is looked at. */
+const maxMeasured = 512
+
+/** TMPFS_MAGIC of linux/magic.h. */
+const tmpfs = 0x01021994
+
+/** Places of a sandbox that are memory, and whose files nobody needs to hold. */
+const inMemory = ["dev", "dev/shm", "tmp", "var/tmp", "run"]
 
 const Status = Schema.fromJsonString(
   Schema.Union([
@@ -57,26 +64,36 @@ interface Seen {
 /** `proc`: where these processes are listed. */
 const measure = async (proc: string, pids: ReadonlyArray<string | number>, place: string): Promise<Seen> => {
   const sizes = await Promise.all(
-    pids.slice(0, 512).map(async (pid) => {
-      const [, resident = 0, shared = 0] = (await readFile(`${proc}/${pid}/statm`, "latin1").catch(() => ""))
-        .split(" ")
-        .map(Number)
-      return Math.max(0, resident - shared)
+    pids.slice(0, maxMeasured).map(async (pid) => {
+      const status = await readFile(`${proc}/${pid}/status`, "latin1").catch(() => "")
+      const kilobytes = (name: string) =>
+        Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(status)?.[1] ?? 0)
+      return { own: kilobytes("RssAnon"), shared: kilobytes("RssShmem") }
     })
   )
   const disk = await statfs(place).catch(() => null)
   return {
     processes: pids.length,
-    memory_bytes: sizes.reduce((sum, pages) => sum + pages, 0) * pageBytes,
+    // What is shared is counted once, by the one that has most of it.
+    memory_bytes:
+      (sizes.reduce((sum, { own }) => sum + own, 0) + Math.max(0, ...sizes.map(({ shared }) => shared))) *
+      1024,
     free_bytes: disk === null ? Number.POSITIVE_INFINITY : disk.bavail * disk.bsize
   }
 }
 
 const lookInside = async (child: number, place: string): Promise<Seen> => {
   // What the sandbox's own /proc lists is what is in it. Gone: then there is nothing to count.
-  const proc = `/proc/${child}/root/proc`
-  const pids = (await readdir(proc).catch(() => [])).filter((name) => /^\d+$/.test(name))
-  return measure(proc, pids, place)
+  const root = `/proc/${child}/root`
+  const pids = (await readdir(`${root}/proc`).catch(() => [])).filter((name) => /^\d+$/.test(name))
+  const seen = await measure(`${root}/proc`, pids, place)
+  const files = await Promise.all(
+    inMemory.map(async (name) => {
+      const disk = await statfs(`${root}/${name}`).catch(() => null)
+      return disk === null || disk.type !== tmpfs ? 0 : (disk.blocks - disk.bfree) * disk.bsize
+    })
+  )
+  return { ...seen, memory_bytes: seen.memory_bytes + files.reduce((sum, bytes) => sum + bytes, 0) }
 }
 
 const parentOf = async (pid: string): Promise<string | null> => {

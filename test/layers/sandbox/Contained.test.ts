@@ -185,6 +185,96 @@ describe.skipIf(!hasBubblewrap)("a command in bubblewrap", () => {
         })
     )
 
+    it.effect(
+      "finds the programs of the user's own tree in the place, as an activated environment does",
+      () =>
+        Effect.gen(function* () {
+          const made = yield* scene
+          mkdirSync(made.at("source/.venv/bin"), { recursive: true })
+          writeFileSync(made.at("source/.venv/bin/activated"), "#!/bin/sh\necho from the environment\n", {
+            mode: 0o755
+          })
+          const { sandbox } = yield* found().pipe(
+            Effect.provideService(HostEnvironment, {
+              ...process.env,
+              PATH: `${made.at("source/.venv/bin")}:${process.env["PATH"]}`
+            })
+          )
+          if (sandbox === null) return assert.fail("no sandbox")
+          const place = {
+            root: made.at("run/clone"),
+            at: made.at("source"),
+            writable: [made.at("run/home")],
+            layers: [{ from: made.at("source/.venv"), path: ".venv" }]
+          }
+          const { output } = yield* sandbox.run(commandIn(made.at("run/clone"), ["activated"], { place }))
+          assert.strictEqual(output, "from the environment\n")
+        })
+    )
+
+    it.effect("inherits nothing that looplane was started with", () =>
+      Effect.gen(function* () {
+        const made = yield* scene
+        mkdirSync(made.at("secret"))
+        writeFileSync(made.at("secret/s"), "SECRET\n")
+        const program = `
+          import { found } from ${JSON.stringify(join(import.meta.dirname, "../../support/sandbox.ts"))}
+          import { commandIn } from ${JSON.stringify(join(import.meta.dirname, "../../support/commands.ts"))}
+          import { Effect } from "effect"
+          const { sandbox } = await Effect.runPromise(found())
+          const script = "cat /proc/self/fd/200/s; echo x > /proc/self/fd/200/planted; ls /proc/self/fd | tr '\\n' ' '"
+          const result = await Effect.runPromise(sandbox.run(commandIn(${JSON.stringify(made.at("run/clone"))}, ["sh", "-c", script])))
+          console.log(result.output)`
+        const file = join(import.meta.dirname, `.descriptors-${process.pid}.mts`)
+        writeFileSync(file, program)
+        const output = execFileSync(
+          "bash",
+          ["-c", 'exec 200<"$1"; exec "$2" "$3"', "bash", made.at("secret"), process.execPath, file],
+          {
+            encoding: "utf8"
+          }
+        )
+        rmSync(file)
+        assert.notInclude(output, "SECRET")
+        assert.notInclude(output, "200 ")
+        assert.deepStrictEqual(readdirSync(made.at("secret")), ["s"])
+      })
+    )
+
+    it.effect("of which the dependencies cannot be shown is not started, and it is said why", () =>
+      Effect.gen(function* () {
+        const made = yield* scene
+        mkdirSync(made.at('quo"te/node_modules'), { recursive: true })
+        mkdirSync(made.at("elsewhere"))
+        symlinkSync(made.at("elsewhere"), made.at("run/clone/packages"))
+        const attempt = (from: string, path: string) =>
+          Effect.map(
+            Effect.flip(
+              inScene(made, "true", {
+                place: {
+                  root: made.at("run/clone"),
+                  at: made.at("source"),
+                  writable: [],
+                  layers: [{ from, path }]
+                }
+              })
+            ),
+            ({ message, reason }) => `${reason}: ${message}`
+          )
+        assert.match(
+          yield* attempt(made.at('quo"te/node_modules'), "node_modules"),
+          /^refused: .*quotation mark.*--deps copy/
+        )
+        assert.match(
+          yield* attempt(made.at("source/node_modules"), "packages/node_modules"),
+          /^refused: .*packages is a symbolic link/
+        )
+        assert.deepStrictEqual(readdirSync(made.at("elsewhere")), [])
+        // What a command says is no word of the sandbox's.
+        assert.strictEqual((yield* inScene(made, "echo bwrap: no; exit 1")).exit_code, 1)
+      })
+    )
+
     it.effect("is not started when its program is not the one outside", () =>
       Effect.gen(function* () {
         const made = yield* scene
@@ -228,6 +318,20 @@ describe.skipIf(!hasBubblewrap)("what bubblewrap is not", () => {
       })
     )
 
+    it.effect("neither is one that fills what is memory, or shares it", () =>
+      Effect.gen(function* () {
+        const made = yield* scene
+        const filled = yield* inScene(
+          made,
+          "for i in 1 2 3 4 5 6 7 8; do head -c 60000000 /dev/zero > /tmp/$i; done; sleep 20",
+          {
+            timeout_ms: 30_000
+          }
+        )
+        assert.deepInclude(filled, { exit_code: 137, stopped: "it took more than 300 MiB of memory" })
+      })
+    )
+
     it.effect("neither is one that eats memory", () =>
       Effect.gen(function* () {
         const made = yield* scene
@@ -259,6 +363,15 @@ describe.skipIf(!hasBubblewrap)("the programs of a user", () => {
         })
         symlinkSync("../tool-1.2/bin/talk", join(home, "bin/talk"))
         writeFileSync(join(home, ".netrc"), "password\n")
+        mkdirSync(join(home, ".ssh"))
+        writeFileSync(join(home, ".ssh/id"), "password of a key\n")
+        symlinkSync("../.ssh/id", join(home, "bin/k"))
+        mkdirSync(join(home, "proj"))
+        writeFileSync(join(home, "proj/.env"), "password of a project\n")
+        writeFileSync(join(home, "proj/run.sh"), "#!/bin/sh\necho ran\n", { mode: 0o755 })
+        symlinkSync("../proj/run.sh", join(home, "bin/run"))
+        writeFileSync(join(home, ".cargo/config"), '[registry]\ntoken = "password"\n')
+        const later = made.at("later")
         writeFileSync(join(home, ".cargo/credentials.toml"), "token\n")
         writeFileSync(join(home, ".cargo/config.toml"), "[build]\n")
         const environment = {
@@ -266,7 +379,7 @@ describe.skipIf(!hasBubblewrap)("the programs of a user", () => {
           PATH: `${join(home, "bin")}:relative:${made.at("own/.bin")}:/usr/bin:/bin`,
           API_KEY: "secret"
         }
-        const { sandbox } = yield* found({ own: [made.at("own")] }).pipe(
+        const { sandbox } = yield* found({ own: [made.at("own")], hidden: [later] }).pipe(
           Effect.provideService(HostEnvironment, environment)
         )
         assert.isNotNull(sandbox)
@@ -278,6 +391,11 @@ describe.skipIf(!hasBubblewrap)("the programs of a user", () => {
             )
             .pipe(Effect.provideService(HostEnvironment, environment))
         assert.strictEqual((yield* run("talk")).output, "from its own library\n")
+        assert.strictEqual((yield* run("run")).output, "ran\n")
+        mkdirSync(later)
+        writeFileSync(join(later, "journal"), "password of a run\n")
+        const around = `cat '${home}/proj/.env' '${later}/journal' "$CARGO_HOME/config"; ls -A '${home}/.ssh' '${home}/proj'`
+        assert.notInclude((yield* run(around)).output, "password")
         const { output } = yield* run(
           `ls -A '${home}'; cat '${home}/.netrc'; cat '${home}/.cargo/credentials.toml'; cat "$CARGO_HOME/config.toml"; echo $PATH; echo $API_KEY`
         )
