@@ -274,7 +274,7 @@ describe.skipIf(!hasLandlock)("a command in landlock", () => {
         const made = yield* scene
         const { exit_code, output } = yield* inScene(made, "kill -9 $PPID; echo alive; kill -9 -1; kill -9 0")
         assert.strictEqual(exit_code, 137)
-        assert.match(output, /alive\n$/)
+        assert.include(output, "alive\n")
         const late = yield* inScene(made, "(setsid env -i sh -c 'sleep 300; true' &); sleep 300", {
           timeout_ms: 500
         })
