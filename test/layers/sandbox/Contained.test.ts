@@ -16,7 +16,7 @@ import {
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { HostEnvironment } from "../../../src/layers/sandbox/Environment.ts"
+import { absolutePath, HostEnvironment } from "../../../src/layers/sandbox/Environment.ts"
 import { Sandbox, type SandboxCommand } from "../../../src/services/Sandbox.ts"
 import { commandIn } from "../../support/commands.ts"
 import { diffTrees, processesOf, snapshotTree } from "../../support/Leaks.ts"
@@ -405,6 +405,38 @@ describe.skipIf(!hasBubblewrap)("the programs of a user", () => {
         assert.include(output, "[build]\n")
         assert.include(output, `${join(home, "bin")}:/usr/bin:/bin\n\n`)
         assert.notInclude(output, "bert")
+      })
+    )
+
+    it.effect("that looplane itself needs come from no repository, whatever npm or a user put on PATH", () =>
+      Effect.gen(function* () {
+        const made = yield* scene
+        const ran = made.at("ran")
+        for (const directory of ["source/node_modules/.bin", "source/bin"]) {
+          mkdirSync(made.at(directory), { recursive: true })
+          for (const name of ["bwrap", "unshare", "nice", "bash", "git"])
+            writeFileSync(
+              made.at(directory, name),
+              `#!/bin/sh\necho ${name} >> '${ran}'\nexec /usr/bin/${name} "$@"\n`,
+              {
+                mode: 0o755
+              }
+            )
+        }
+        const environment = {
+          ...process.env,
+          PATH: `${made.at("source/node_modules/.bin")}:${made.at("source/bin")}:${process.env["PATH"]}`
+        }
+        const { proof, sandbox } = yield* found({ repository: made.at("source") }).pipe(
+          Effect.provideService(HostEnvironment, environment)
+        )
+        assert.deepStrictEqual(proof, { _tag: "Proved", kind: "bubblewrap" })
+        if (sandbox === null) return
+        yield* sandbox
+          .run(commandIn(made.at("run/clone"), ["true"]))
+          .pipe(Effect.provideService(HostEnvironment, environment))
+        assert.notInclude(absolutePath(environment), "node_modules")
+        assert.isFalse(existsSync(ran))
       })
     )
 
