@@ -16,6 +16,7 @@ import { startModelServer, stall, type ModelServer, type Script, type Step } fro
 import { assertReplays } from "../support/replay.ts"
 import type { Repo } from "../support/Repo.ts"
 import { addFix, addRepo } from "../support/repos/add.ts"
+import { hasBubblewrap } from "../support/sandbox.ts"
 import { isRecord } from "../support/wire/types.ts"
 import { call, calls, checkArgs, providerArgs, says, uncontained, type ProviderName } from "./support.ts"
 
@@ -263,6 +264,23 @@ describe("resume", () => {
     assert.strictEqual(resumed.code, 0, resumed.stderr)
     assert.isTrue(existsSync(join(moved, "result.json")))
   })
+
+  it.skipIf(!hasBubblewrap)(
+    "in a bundle from elsewhere opens no network that nobody here has allowed",
+    async () => {
+      await using it = await world(byTurn(story, new Map([[2, stall()]])))
+      const running = it.exec(["--check", "node --test", "--check-network", "host"])
+      await it.server.received(3)
+      await kill9(running)
+      const moved = join(it.home.tmp, "moved-run")
+      renameSync(it.directory(), moved)
+      const refused = await it.looplane("resume", moved)
+      assert.strictEqual(refused.code, 2)
+      assert.match(refused.stderr, /would use this machine's network: add --unsafe-local-exec/)
+      const resumed = await it.looplane("resume", moved, "--unsafe-local-exec")
+      assert.strictEqual(resumed.code, 0, resumed.stderr)
+    }
+  )
 
   it("of a journal that lost events is refused with their number; --accept-loss goes on", async () => {
     await using it = await world(byTurn(story, new Map([[2, stall()]])))

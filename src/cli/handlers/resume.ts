@@ -4,6 +4,7 @@
 import { Effect, FileSystem, Layer, Option, Path, Stream } from "effect"
 import { isProviderName, providers } from "../../domain/model/Providers.ts"
 import { refuse } from "../../domain/Refusal.ts"
+import { checksOf } from "../../domain/Task.ts"
 import type { RunRequest } from "../../domain/Request.ts"
 import {
   chooseSandbox,
@@ -82,6 +83,12 @@ const demandConsent = Effect.fnUntraced(function* (
   if (request.sandbox === "host" && !input.unsafeLocalExec)
     return yield* refuse(
       `${directory} lies outside the run root ${runRoot}, and its checks would run on this machine: add --unsafe-local-exec if you trust whoever made it`
+    )
+  const { setup_network } = request.task
+  const open = setup_network === "host" || checksOf(request.task).some(({ network }) => network === "host")
+  if (open && !input.unsafeLocalExec)
+    return yield* refuse(
+      `${directory} lies outside the run root ${runRoot}, and its commands would use this machine's network: add --unsafe-local-exec if you trust whoever made it`
     )
   const strange = request.models.find((each) => !isUsual(each.provider, each.endpoint))
   if (strange !== undefined && Option.isNone(input.apiUrl) && !input.allowCustomEndpoint)

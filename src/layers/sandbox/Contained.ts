@@ -127,8 +127,9 @@ const run = Effect.fn("Sandbox.run")(function* (command: SandboxCommand, options
     timeout_ms: command.timeout_ms,
     max_output_bytes: command.max_output_bytes
   }).pipe(Effect.mapError(notStarted(argv[0])))
-  const { exit_code, output, stopped, timed_out } = result
-  if (timed_out || stopped !== null || exit_code > 128 || ended.test(result.status)) return result
+  const { status, ...outcome } = result
+  const { exit_code, output, stopped, timed_out } = outcome
+  if (timed_out || stopped !== null || exit_code > 128 || ended.test(status)) return outcome
   const [complaint = ""] = output.trim().split("\n")
   return yield* refuse(
     "refused",

@@ -39,8 +39,15 @@ export const indexInfo = (lines: ReadonlyArray<string>): Uint8Array =>
 /** A git of the user's may hold the index for a moment. */
 const untilUnlocked = Schedule.max([Schedule.spaced("100 millis"), Schedule.recurs(20)])
 
-const tellIndex = Effect.fnUntraced(function* (place: Place, from: CommitId, to: CommitId) {
-  const changes = yield* changesBetween(place.location.git_dir, from, to)
+/** Makes the index hold what `to` has where `from` has something else, at the paths that count. */
+const tellIndex = Effect.fnUntraced(function* (
+  place: Place,
+  from: CommitId,
+  to: CommitId,
+  counts: (path: ByteString) => boolean = () => true
+) {
+  const changes = (yield* changesBetween(place.location.git_dir, from, to)).filter(({ path }) => counts(path))
+  if (changes.length === 0) return
   const lines = changes.map(({ new_id, new_mode, path }) =>
     indexLine(new_mode === "000000" ? nowhere : new_mode, new_id, path)
   )
@@ -91,9 +98,12 @@ export const unland = Effect.fnUntraced(function* (place: Place, run_id: string,
   const { commit, parent } = onto
   const { head } = yield* headOf(place)
   if (head === commit) yield* moveBranch(place, `looplane apply ${run_id} failed`, parent, commit)
-  else if (head !== parent) return
+  // HEAD may have been moved since the index was told: then what it has at these paths is what belongs there.
+  const target = head === commit ? parent : head
   const staged = yield* runGit(
-    here(place, ["diff-index", "--cached", "--quiet", "--no-ext-diff", "--no-textconv", parent, "--"])
+    here(place, ["diff-index", "--cached", "--quiet", "--no-ext-diff", "--no-textconv", target, "--"])
   )
-  if (staged.exit_code !== 0) yield* tellIndex(place, commit, parent)
+  if (staged.exit_code === 0) return
+  const own = new Set((yield* changesBetween(place.location.git_dir, parent, commit)).map(({ path }) => path))
+  yield* tellIndex(place, commit, target, (path) => own.has(path))
 })

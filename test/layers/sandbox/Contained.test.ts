@@ -318,7 +318,7 @@ describe.skipIf(!hasBubblewrap)("what bubblewrap is not", () => {
       })
     )
 
-    it.effect("neither is one that fills what is memory, or shares it", () =>
+    it.effect("neither is one that fills a directory that is memory", () =>
       Effect.gen(function* () {
         const made = yield* scene
         const filled = yield* inScene(

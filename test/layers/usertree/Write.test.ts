@@ -420,6 +420,36 @@ describe("an apply that fails in the middle", () => {
     })
   )
 
+  it.effect("because HEAD moves between the index and the branch, leaves nothing of it staged", () =>
+    Effect.gen(function* () {
+      const repo = fresh()
+      yield* Effect.addFinalizer(() => Effect.sync(repo.dispose))
+      repo.git("config", "user.name", "Ada")
+      repo.git("config", "user.email", "ada@example.invalid")
+      const source = sourceOf(repo, everything)
+      const before = look(repo.root)
+      const error = yield* Effect.flip(
+        applySource(repo.root, source, {
+          commit: true,
+          steps: (step) =>
+            Effect.sync(() => {
+              // A commit of something else, made past the index.
+              if (step === "commit")
+                repo.git(
+                  "update-ref",
+                  "HEAD",
+                  repo.git("commit-tree", "-p", "HEAD", "-m", "theirs", "HEAD^{tree}")
+                )
+            })
+        })
+      )
+      assert.match(error.message, /nothing is applied/)
+      assert.deepStrictEqual(diffTrees(before, look(repo.root)), [])
+      assert.strictEqual(status(repo), "")
+      assert.strictEqual(repo.git("rev-parse", "HEAD^"), repo.head)
+    })
+  )
+
   it.effect("loses nothing that the user made anew where the patch had deleted", () =>
     Effect.gen(function* () {
       const repo = fresh()
